@@ -20,8 +20,7 @@ decltype(auto) dispatch_floating(const char* op, DType dtype, const Body& body) 
     case DType::bf16:
       return body(Type<bf16>{});
     default:
-      throw std::invalid_argument(
-          fmt::format("{}: the element type must be f32, f64 or bf16, got {}", op, name(dtype)));
+      throw std::invalid_argument(fmt::format("{}: dtype must be f32, f64 or bf16, got {}", op, name(dtype)));
   }
 }
 

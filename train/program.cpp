@@ -61,7 +61,8 @@ std::vector<Command> commands(const BuildInfo& build, const std::vector<std::str
   return {
       {"average", "Average the weights and normalizer statistics of several checkpoints of a run", add_average},
       {"classify", "Classify images and print the most likely classes of each one", add_classify},
-      {"compare", "Compare runs in a table: steps, scores, skips, time, outcome, and the settings in which they differ",
+      {"compare",
+       "Compare runs in a table: steps, scores, skips, time, outcome, and the settings in which the runs differ",
        add_compare},
       {"config", "List all configuration keys, or check a configuration and print it with all defaults filled in",
        add_config},
@@ -72,7 +73,9 @@ std::vector<Command> commands(const BuildInfo& build, const std::vector<std::str
        [=](CLI::App& command) { return add_demo(command, build); }},
       {"doctor", "Show what this machine supports: processor, threads, libraries, CUDA, directories",
        [=](CLI::App& command) { return add_doctor(command, build); }},
-      {"eval", "Score a model: loss, and BLEU, chrF and exact matches; top-1 and top-5 accuracy; or bits per character",
+      {"eval",
+       "Score a model by its loss and by BLEU, chrF and exact matches (translation), top-1 and top-5 accuracy "
+       "(images), or bits per character (text)",
        [=](CLI::App& command) { return add_eval(command, build); }},
       {"export", "Export a model to ONNX, for onnxruntime and other runtimes", add_export},
       {"fold",

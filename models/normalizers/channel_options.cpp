@@ -62,8 +62,7 @@ NormalizerOption window_option(const char* default_value) {
   return integer_option("window", default_value, "number of iterations in a window of statistics", within(1, 1e6));
 }
 NormalizerOption warmup_option(const char* default_value) {
-  return integer_option("warmup", default_value, "first iteration that uses averages; iterations count from 1",
-                        at_least(0));
+  return integer_option("warmup", default_value, "first iteration (counted from 1) that uses averages", at_least(0));
 }
 
 NormalizerWarmup before_averages(const NormalizerOptions& o) {

@@ -46,7 +46,7 @@ struct FoldElement {
 // Sums one element of dweight over a part of the places.
 template <class T>
 struct DepthwiseWeightElement {
-  static constexpr const char* kName = "depthwise convolution, gradient of the weight by parts";
+  static constexpr const char* kName = "depthwise convolution, partial weight gradients";
   DepthwiseWeightParts<T> p;
   std::int64_t n = p.parts * p.s.values();
 

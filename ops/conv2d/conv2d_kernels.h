@@ -84,7 +84,7 @@ struct DepthwiseWeightParts {
 // Adds the partial sums of all parts in order.
 template <class T>
 struct DepthwiseWeight {
-  static constexpr const char* kName = "depthwise convolution, gradient of the weight";
+  static constexpr const char* kName = "depthwise convolution, weight gradient";
   compute_t<T>* exact;  // [channels, kernel_height, kernel_width]; if null, `rounded` receives the sums
   T* rounded;
   const compute_t<T>* sums;

@@ -95,8 +95,7 @@ Tensor add_rows(const char* op, const Tensor& x, std::int64_t batch, std::int64_
 }  // namespace
 
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device) {
-  FOLDGRAD_CHECK(is_floating(dtype), "sinusoidal_table: the element type must be f32, f64 or bf16, got {}",
-                 name(dtype));
+  FOLDGRAD_CHECK(is_floating(dtype), "sinusoidal_table: dtype must be f32, f64 or bf16, got {}", name(dtype));
   const Tensor table = Tensor::zeros({rows, columns}, DType::f64);
   const std::int64_t half = columns / 2;
   for (std::int64_t p = 0; p < rows; ++p)

@@ -21,11 +21,11 @@ TEST(Dispatch, FloatingOnly) {
     EXPECT_EQ(dispatch_floating("op", dtype, body), dtype);
   EXPECT_THROW(dispatch_floating("relu", DType::i32, body), std::invalid_argument);
   EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::i32, body); }),
-            "relu: the element type must be f32, f64 or bf16, got i32");
+            "relu: dtype must be f32, f64 or bf16, got i32");
   EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::i64, body); }),
-            "relu: the element type must be f32, f64 or bf16, got i64");
+            "relu: dtype must be f32, f64 or bf16, got i64");
   EXPECT_EQ(message_of([&] { dispatch_floating("relu", DType::u8, body); }),
-            "relu: the element type must be f32, f64 or bf16, got u8");
+            "relu: dtype must be f32, f64 or bf16, got u8");
 }
 
 TEST(Dispatch, Describe) {

@@ -46,7 +46,7 @@ const RegisterOp kSinusoidal({
                sinusoidal_error("sinusoidal_positions: table must be f32 [9, 4] on cpu, to match x, which is f32 "
                                 "[3, 4] on cpu, got f64 [9, 4] on cpu",
                                 {3, 4}, 3, 9, DType::f64),
-               {"sinusoidal_table: the element type must be f32, f64 or bf16, got u8",
+               {"sinusoidal_table: dtype must be f32, f64 or bf16, got u8",
                 [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
 });
 

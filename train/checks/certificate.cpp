@@ -39,7 +39,7 @@ FoldDifferences finite_differences(Model& original, const FoldedModel& folded, c
   if (std::isfinite(all.logits.absolute) &&
       std::ranges::all_of(all.sites, [](const auto& s) { return std::isfinite(s.second.absolute); }))
     return all;
-  const std::string result = fmt::format("fold: a result in {} of the model ", name(dtype));
+  const std::string result = fmt::format("fold: a result of the model in {} ", name(dtype));
   if (!first_non_finite_operation(original, probe.inputs, dtype).empty())
     refuse_non_finite(result + "before folding", original, probe.inputs, dtype);
   refuse_non_finite(result + "after folding", *folded.model, probe.inputs, dtype);

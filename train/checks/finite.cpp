@@ -36,7 +36,7 @@ std::string reason_to_refuse(const Tensor& t) {
   constexpr std::int64_t kMost = std::int64_t(1) << 53;
   if (t.dtype() == DType::i64)
     for (const std::int64_t count : t.to(Device::cpu).values<std::int64_t>())
-      if (count < 0 || count > kMost) return fmt::format("must count from 0 to 2^53, got {}", count);
+      if (count < 0 || count > kMost) return fmt::format("must contain counts in [0, 2^53], got {}", count);
   const std::string bad = first_non_finite(t);
   return bad.empty() ? "" : "must be finite, got " + bad;
 }
@@ -65,7 +65,8 @@ std::string first_non_finite_operation(Model& model, const NamedTensors& inputs,
 
 void refuse_non_finite(const std::string& what, Model& model, const NamedTensors& inputs, DType dtype) {
   const std::string operation = first_non_finite_operation(model, inputs, dtype);
-  throw NonFiniteError(what + " is not finite" + (operation.empty() ? "" : "; it began with " + operation));
+  throw NonFiniteError(what + " is not finite" +
+                       (operation.empty() ? "" : "; the first non-finite value is from " + operation));
 }
 
 }  // namespace foldgrad

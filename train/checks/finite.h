@@ -31,7 +31,8 @@ std::vector<std::string> non_finite_tensors(const Model& model);
 // Returns the first operation of an inference pass whose result is not finite, for example "decoder.layers.0.ffn:
 // linear: inf at [0, 3, 2]", or an empty string if all results are finite.
 std::string first_non_finite_operation(Model& model, const NamedTensors& inputs, DType dtype);
-// Throws NonFiniteError: "WHAT is not finite; it began with ", followed by first_non_finite_operation().
+// Throws NonFiniteError: "WHAT is not finite; the first non-finite value is from ", followed by
+// first_non_finite_operation().
 [[noreturn]] void refuse_non_finite(const std::string& what, Model& model, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

@@ -41,7 +41,7 @@ CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor&
 }
 
 CheckResult check_others(const char* example, const LogitsOf& logits_of, const NamedTensors& inputs) {
-  const std::string name = fmt::format("other {}s in the batch do not change the result", example);
+  const std::string name = fmt::format("results do not depend on other {}s in the batch", example);
   const std::int64_t examples = examples_in(inputs);
   if (examples < 2) return check_skipped(name, fmt::format("there is only one {}", example));
   const Tensor together = logits_of(inputs), apart = together.clone();

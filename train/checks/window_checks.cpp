@@ -170,7 +170,7 @@ CheckResult check_replays(const OwnedNormalizers& sites) {
     }
     fired += item(*norm, "skips") - before;
   }
-  if (iterations == 0) return check_skipped(kName, "no site of the paper's form has full windows");
+  if (iterations == 0) return check_skipped(kName, "no site with mode = paper has full windows");
   return check_that(kName, fired == 0,
                     fmt::format("{} of {} iterations at {} sites were outliers", fired, iterations, sites.size()));
 }
@@ -206,8 +206,7 @@ CheckResult check_outliers(const OwnedNormalizers& sites) {
         if (fired && *std::ranges::min_element(window) > 0) lemma += !lemma_holds(window, slot, q[i]);
       }
     }
-  if (outliers + otherwise == 0)
-    return check_skipped(kName, "no site has a full window from which a drawn value stands out");
+  if (outliers + otherwise == 0) return check_skipped(kName, "no drawn value is an outlier of a full window");
   return check_that(
       kName, otherwise == 0 && lemma == 0,
       fmt::format("of {} drawn values, {} were outliers; {} contradict Eq. 19, and {} contradict the lemma", drawn,

@@ -262,7 +262,7 @@ Action add_data(CLI::App& data) {
     return command;
   };
   CLI::App* info =
-      add("info", "Show the pairs, words and lengths of files in a directory, or the images per class", run_info);
+      add("info", "Show the numbers of pairs and words and the longest sentence, or the images per class", run_info);
   info->add_option("DIR", o->directory)->required();
   add_json_option(*info);
   CLI::App* verify = add("verify", "Check line counts and UTF-8, and compare digests with SHA256SUMS", run_verify);
@@ -276,7 +276,7 @@ Action add_data(CLI::App& data) {
   add_repeated_option(*prepare, "--only", o->only, "NAME", "Copy only this pair, given without its extension");
   prepare->add_flag("--lowercase", o->lowercase, "Lower-case all text");
   prepare->add_option("--sentencepiece", o->sentence_piece,
-                      "Learn sentencepiece.model with this many pieces from train");
+                      "Train sentencepiece.model with this many pieces on the pair train");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
   fetch->add_option("NAME", o->name, "Name of the data set; with --url, the directory below --data-dir");
   fetch->add_option(
@@ -284,7 +284,7 @@ Action add_data(CLI::App& data) {
       "Root directory of all data; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   add_repeated_option(*fetch, "--from-file", o->files, "FILE", "Use this archive instead of downloading it");
   add_repeated_option(*fetch, "--url", o->urls, "URL",
-                      "URL of another file, which needs --sha256; further URLs are mirrors");
+                      "URL of a file outside the known data sets; needs --sha256; further URLs are mirrors");
   fetch->add_option("--sha256", o->sha256, "SHA-256 digest of the file at --url");
   CLI::App* synth = data.add_subcommand("synth", "Generate synthetic images and write them in the layout of CIFAR-10");
   synth->callback([o] { o->run = run_synth; });

@@ -13,7 +13,7 @@ void require_finite_maps(const Model& model) {
     if (const auto form = norm->inference())
       for (const auto& [name, values] : {std::pair("gain", form->map.A), {"bias", form->map.B}})
         if (const std::string bad = first_non_finite(Tensor::of({norm->channels()}, values)); !bad.empty())
-          throw NonFiniteError(fmt::format("export: {} at inference has the {} {}", norm->site(), name, bad));
+          throw NonFiniteError(fmt::format("export: the inference form of {} has the {} {}", norm->site(), name, bad));
 }
 
 }  // namespace

@@ -84,10 +84,11 @@ void add_non_finite_option(CLI::App& command, NonFinite& choice) {
 void add_decoding_options(CLI::App& command, DecodingOptions& o) {
   add_number(command, "--beam", o.beam, 1, 1000, "Number of hypotheses in the beam; 1 means greedy decoding");
   add_number(command, "--length-penalty", o.length_penalty, 0, 1e9, "Divide scores by the length raised to this power");
-  add_number(command, "--max-length-a", o.max_length_a, 0, 1e9,
-             "a in the length limit floor(a * source tokens + b) of a translation; the source length includes the end "
-             "token, the limit does not");
-  add_number(command, "--max-length-b", o.max_length_b, 0, 1000000, "b in the length limit of a translation");
+  add_number(
+      command, "--max-length-a", o.max_length_a, 0, 1e9,
+      "Factor a in the length limit floor(a * source tokens + b) of a translation; the source length includes the end "
+      "token, the limit does not");
+  add_number(command, "--max-length-b", o.max_length_b, 0, 1000000, "Constant b in the length limit of a translation");
 }
 
 void add_max_tokens_option(CLI::App& command, std::int64_t& max_tokens) {

@@ -56,7 +56,8 @@ void visit_length_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
       "Length of the linear warm-up to the peak learning rate; if 0, train.warmup is used instead",
       within(0, kMostOfASize));
   if (t.warmup_epochs == 0)
-    keys_in("train", v)(t.warmup, "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0));
+    keys_in("train", v)(t.warmup, "warmup", "updates", "Length of the linear warm-up to the peak learning rate",
+                        at_least(0));
 }
 
 void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
@@ -92,7 +93,9 @@ void visit_keys(KeysOf<TrainConfig> auto& t, const auto& v) {
   train(t.on_nan, "on_nan", "", "What to do if a loss or gradient is not finite");
   newer_key(t.from, "from", "",
             "Model to start from: a model directory, a checkpoint or a run; if empty, weights are random");
-  newer_key(t.head, "head", "", "Output layer with train.from; auto creates a new one if the classes differ");
+  newer_key(
+      t.head, "head", "",
+      "Output layer with train.from: keep, new, or auto (new if the model's classes differ from those of the data)");
   newer_key(t.reset_iterations, "reset_iterations", "",
             "With train.from, restart the normalizers' iteration counts at 0, so that their warm-up runs again");
   newer_key(t.rates, "rates", "",

@@ -74,7 +74,8 @@ std::string where_data_lies(const std::string& directory) {
   std::string text = "below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad";
   const std::string name = std::filesystem::path(directory).filename();
   for (const DataSet& set : data_sets())
-    if (name == set.directory) text += fmt::format("; `foldgrad data fetch {}` creates it (docs/data.md)", set.name);
+    if (name == set.directory)
+      text += fmt::format("; `foldgrad data fetch {}` creates this directory (docs/data.md)", set.name);
   return text;
 }
 

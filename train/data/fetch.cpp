@@ -120,7 +120,7 @@ void download(const Download& wanted) {
     failures += fmt::format("\n  {}: {}", url, failure);
   }
   throw FileError(wanted.path, fmt::format("could not be fetched:{}\n  The file must have SHA-256 {}. If you already "
-                                           "have it, pass --from-file FILE, or put it there.",
+                                           "have the file, pass --from-file FILE, or copy it to the path above.",
                                            failures, wanted.sha256));
 }
 

@@ -37,8 +37,8 @@ ParallelText read_parallel_text(const std::string& source, const std::string& ta
   ParallelText text{read_lines(source), read_lines(target)};
   for (const auto& [path, lines] : {std::pair(&source, &text.source), {&target, &text.target}})
     if (const auto found = std::ranges::find_if(*lines, has_long_word); found != lines->end())
-      throw FileError(
-          *path, fmt::format("line {} must have words of at most {} bytes", found - lines->begin() + 1, kLongestWord));
+      throw FileError(*path, fmt::format("line {} must not contain a word of more than {} bytes",
+                                         found - lines->begin() + 1, kLongestWord));
   if (text.source.size() != text.target.size())
     throw FileError(target, fmt::format("must have as many lines as {}, which has {}, got {}", source,
                                         text.source.size(), text.target.size()));
@@ -64,7 +64,8 @@ std::vector<std::string> pair_names(const std::string& directory, const std::str
   const std::set<std::string> sources = stems(directory, source), targets = stems(directory, target);
   std::vector<std::string> names;
   std::ranges::set_intersection(sources, targets, std::back_inserter(names));
-  if (names.empty()) throw FileError(directory, fmt::format("has no files NAME.{} and NAME.{}", source, target));
+  if (names.empty())
+    throw FileError(directory, fmt::format("has no pair of files NAME.{} and NAME.{}", source, target));
   return names;
 }
 

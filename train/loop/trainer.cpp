@@ -112,7 +112,7 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
 }
 
 TrainingReport Trainer::report() {
-  FOLDGRAD_CHECK(!records_.empty(), "trainer: there was no step since the last report");
+  FOLDGRAD_CHECK(!records_.empty(), "trainer: there has been no step since the last report");
   TrainingReport report;
   report.failures = check();
   report.updates = updates();

@@ -44,7 +44,7 @@ Rows table_of(const GridResults& results) {
   if (!results.baseline) return rows;
   const GridResults::Cell& base = results.cells[*results.baseline];
   for (const std::string& what : {results.score, std::string("loss")})
-    rows[0].push_back(fmt::format("{} - that of {}", what, base.name));
+    rows[0].push_back(fmt::format("{} difference from {}", what, base.name));
   for (std::size_t c = 0; c < results.cells.size(); ++c) {
     const GridResults::Cell& cell = results.cells[c];
     const bool same = c == *results.baseline;

@@ -233,7 +233,7 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const std::string whole = whole_path(path);
     FOLDGRAD_CHECK(whole != "/", "runs: {} is not a run directory", path);
-    FOLDGRAD_CHECK(!contains(all, whole), "runs: each must be given once, got {} twice", path);
+    FOLDGRAD_CHECK(!contains(all, whole), "runs: each run must be given only once, got {} twice", path);
     all.push_back(whole);
   }
   std::vector<std::string> names;

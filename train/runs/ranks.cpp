@@ -55,8 +55,9 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
              .threads = threads(),
              .open_link = device == Device::cuda ? open_nccl : OpenDeviceLink()});
   if (device == Device::cuda && team.local() > 1)
-    throw ConfigError(fmt::format("train.shards must be the number of processes if each has a GPU, got {} for {}",
-                                  start.config.train.shards, start.config.train.shards / team.local()));
+    throw ConfigError(
+        fmt::format("train.shards must be the number of processes if each has a GPU, got {} for {} processes",
+                    start.config.train.shards, start.config.train.shards / team.local()));
   TrainingEnd end{kExitOk, ""};
   team.run([&](Communicator& communicator) {
     RunStart own = start;
@@ -114,7 +115,7 @@ std::string traffic_text(const Communicator& communicator, double seconds, std::
   const Communicator::Traffic& t = communicator.traffic();
   const double n = double(std::max<std::int64_t>(updates, 1));
   return fmt::format(
-      "communication: {:.2f} of {:.2f} s of {} updates, {:.1f} %; in an update rank 0 sends {:.3f} MiB in {:.1f} "
+      "communication: {:.2f} of {:.2f} s in {} updates, {:.1f} %; per update, rank 0 sends {:.3f} MiB in {:.1f} "
       "messages\n",
       t.seconds, seconds, updates, seconds > 0 ? 100 * t.seconds / seconds : 0, double(t.bytes) / n / (1 << 20),
       double(t.exchanges) / n);

@@ -21,7 +21,7 @@ void require_phases(const RecordConfig& record) {
   const auto wrong = [&](const char* what) {
     throw ConfigError(fmt::format("record.from {}, got [{}]", what, fmt::join(from, ", ")));
   };
-  if (from.size() > 2) wrong("must be at most two updates, one from the beginning and one from the end");
+  if (from.size() > 2) wrong("must contain at most two updates, one counted from the beginning and one from the end");
   if (contains(from, std::int64_t(0))) wrong("must not contain 0: the first update is 1, the last is -1");
   if (from.size() == 2 && (from[0] < 0 || from[1] > 0))
     wrong("must be an update above 0, counted from the beginning, and then one below 0, counted from the end");
@@ -100,7 +100,7 @@ TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_
   if (counted && t.schedule == ScheduleShape::cosine && t.steps <= t.warmup)
     throw ConfigError(
         fmt::format("train.epochs = {}, which is {} updates with this data, must exceed the warm-up: with train.warmup "
-                    "= {} and train.warmup_epochs = {}, it takes {} updates",
+                    "= {} and train.warmup_epochs = {}, the warm-up takes {} updates",
                     config.epochs, t.steps, config.warmup, config.warmup_epochs, t.warmup));
   return t;
 }
@@ -162,9 +162,10 @@ Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its
       recorder(task->model().normalizers(), record_phases(experiment.record, config.steps), statistics) {
   trainer.observe(&recorder);
   if (experiment.validate.patience > 0 && task->facts().validates_on_test)
-    throw ConfigError(fmt::format(
-        "validate.patience must be 0 when validating on {}, since training would stop based on them, got {}",
-        task->facts().test_data(), experiment.validate.patience));
+    throw ConfigError(
+        fmt::format("validate.patience must be 0 when validating on {}, since the test data would decide when training "
+                    "stops, got {}",
+                    task->facts().test_data(), experiment.validate.patience));
 }
 
 }  // namespace foldgrad

@@ -102,14 +102,14 @@ void require_fit(const Pretrained& from, const char* file, const NamedTensors& o
         fmt::format("{} {}, but must be {} according to this configuration and its data; {}", name,
                     found == theirs.end() ? "is missing" : fmt::format("is {}", found->second.shape()), tensor.shape(),
                     contains(head, name) ? "train.head = \"new\" creates a new output layer"
-                                         : "config.json next to it has the sizes that fit"));
+                                         : "config.json in the same directory has the right sizes"));
   }
   for (const auto& [name, tensor] : theirs)
     if (!own.contains(name))
       refuse(from, file,
-             fmt::format(
-                 "{} {} does not exist in a model with this configuration; config.json next to it has the right keys",
-                 name, tensor.shape()));
+             fmt::format("{} {} does not exist in a model with this configuration; config.json in the same directory "
+                         "has the right keys",
+                         name, tensor.shape()));
 }
 
 std::vector<std::string> head_of(Model& model) {
@@ -161,8 +161,8 @@ std::string begin_from(const Pretrained& from, Model& model, const TrainConfig& 
   return fmt::format("{} tensors from {}{}{}", own.size(), from.directory,
                      fresh ? fmt::format("; new head: {}", fmt::join(head, ", ")) : ", head included",
                      state.empty()             ? ""
-                     : config.reset_iterations ? "; iterations count from 0"
-                                               : "; iterations continue");
+                     : config.reset_iterations ? "; iteration counts restart at 0"
+                                               : "; iteration counts continue");
 }
 
 std::unique_ptr<Task> begin_task(RunStart& start, Device device) {

@@ -93,7 +93,7 @@ Launch find_launch() {
 
 std::string describe(const Launch& launch) {
   if (launch.count == 1) return "one process";
-  return fmt::format("{} processes of {}, this is {}", launch.count, launch.by, launch.rank);
+  return fmt::format("{} processes started by {}; this is process {}", launch.count, launch.by, launch.rank);
 }
 
 std::unique_ptr<Processes> join(const Launch& launch, double timeout) {

@@ -76,10 +76,11 @@ TEST_F(NonFiniteNumbers, ACounterOutsideItsRangeIsRefusedLikewise) {
   for (const std::int64_t count : {std::numeric_limits<std::int64_t>::max(), std::int64_t(-1)}) {
     state["encoder.layer_norm.iters"] = Tensor::of<std::int64_t>({}, {count});
     write_safetensors(files_ / "m/norm_state.safetensors", state);
-    expect_error("verify @m", 4,
-                 fmt::format("@m/norm_state.safetensors: tensor encoder.layer_norm.iters must count from 0 to 2^53, "
-                             "got {}",
-                             count));
+    expect_error(
+        "verify @m", 4,
+        fmt::format(
+            "@m/norm_state.safetensors: tensor encoder.layer_norm.iters must contain counts in [0, 2^53], got {}",
+            count));
   }
 }
 
@@ -121,11 +122,11 @@ TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
 
 TEST_F(NonFiniteNumbers, AreNamedWhereTheyArise) {
   spoil("m/model.safetensors", "decoder.layers.0.fc2.weight", 3e38);
-  const std::string operation = "it began with decoder.layers.0.ffn: linear: ";
+  const std::string operation = "the first non-finite value is from decoder.layers.0.ffn: linear: ";
   expect_diverged(commands()[0], "run: the result is not finite; " + operation);
   expect_diverged(commands()[1], "eval: the loss is not finite; " + operation);
   expect_diverged({"translate @m --lines 2 <@in.de", ""}, "stdin:1: the logits of its translation are not finite");
-  expect_diverged(commands()[3], "fold: a result in f32 of the model before folding is not finite; " + operation);
+  expect_diverged(commands()[3], "fold: a result of the model in f32 before folding is not finite; " + operation);
 }
 
 // The references lack one word, whose embedding overflows. Its bias makes every translation begin with this word.
@@ -150,7 +151,7 @@ TEST_F(NonFiniteNumbers, OfAnInferenceFormAndAPerplexityToo) {
   spoil("m/model.safetensors", "decoder.layer_norm.weight", 1e6);
   expect_diverged(commands()[1], "eval: the perplexity of a loss of ");
   spoil("m/norm_state.safetensors", "encoder.layer_norm.run_var", -1, 3);
-  expect_diverged(commands()[5], "export: encoder.layer_norm at inference has the gain ");
+  expect_diverged(commands()[5], "export: the inference form of encoder.layer_norm has the gain ");
 }
 
 TEST_F(NonFiniteNumbers, AreNotResumedFrom) {

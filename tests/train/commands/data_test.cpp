@@ -96,7 +96,8 @@ TEST_F(DataCommand, LearnsPieces) {
 
 TEST_F(DataCommand, BadDirectoriesAndOptions) {
   expect_error("data info @absent", 3, "@absent: cannot be read: No such file or directory");
-  expect_error("data info --target fr " + files_.path(), 3, files_.path() + ": has no files NAME.de and NAME.fr");
+  expect_error("data info --target fr " + files_.path(), 3,
+               files_.path() + ": has no pair of files NAME.de and NAME.fr");
   EXPECT_EQ(run("data prepare @ @train.de/x").exit_code, 3);
   EXPECT_EQ(run("data prepare @ @made --rename a").exit_code, 2);
   expect_error("data fetch multi31k", 2,

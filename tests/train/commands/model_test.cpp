@@ -68,17 +68,18 @@ TEST_F(RunCommand, Errors) {
     EXPECT_EQ(error_of<FileError>([&] { kTranslation.read_inputs(*model_, files_ / "in"); }), "@in: " + want);
   };
   expect({{"source", source}}, "must have a tensor input of ids, i64 [sentences, tokens]");
-  expect({{"source", source}, {"inputs", input}}, "must hold source, input and their masks, got inputs");
+  expect({{"source", source}, {"inputs", input}},
+         "must have no tensors other than source, input and their masks, got inputs");
   expect({{"source", source.to(DType::f32)}, {"input", input}},
          "source must be i64 or i32 [sentences, tokens], got f32 [3, 5] on cpu");
   expect({{"source", source}, {"input", Tensor::of<std::int64_t>({1, 2}, {2, 16})}},
          "input[0, 1] must be an id in [0, 16), got 16");
   expect({{"source", source}, {"input", Tensor::of<std::int64_t>({1, 2}, {2, 4})}},
-         "input must have 3 rows like source, got 1");
+         "input must have 3 rows, like source, got 1");
   expect({{"source", source}, {"input", input}, {"source_mask", padded_.at("input_mask")}},
          "source_mask must be u8 [3, 5], got u8 [3, 4] on cpu");
   expect({{"source", source}, {"input", input}, {"source_mask", Tensor::full({3, 5}, 2, DType::u8)}},
-         "source_mask must hold 0 and 1, got 2");
+         "source_mask must contain only 0 and 1, got 2");
   expect_error("run @no --input @in --output @out", 4, "@no: there is no such file or directory");
   expect_error("run @m --input @no --output @out", 3, "@no: cannot be opened: No such file or directory");
 }

@@ -49,7 +49,7 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
   EXPECT_EQ(r.exit_code, 3);
   EXPECT_EQ(r.err, "error: stdin:2: must have at most 12 tokens including the end, got 13\n");
   write_bytes(files_ / "word", "ein\n" + std::string(kLongestWord + 1, 'a') + "\n");
-  expect_error("translate @m <@word", 3, "stdin:2: must have words of at most 16384 bytes");
+  expect_error("translate @m <@word", 3, "stdin:2: must not contain a word of more than 16384 bytes");
   std::filesystem::remove_all(files_ / "m/vocabulary");
   expect_error("translate @m <@in.de", 4, "@m/vocabulary: is missing: this model reads and writes ids, not text");
   Vocabulary::words(Dictionary::of_words({"ein"}), Dictionary::of_words({"one"}), false).save(files_ / "m/vocabulary");

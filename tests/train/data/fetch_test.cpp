@@ -85,7 +85,7 @@ TEST_F(DownloadTest, RefusesAnotherDigestAndNamesAllThatOneNeeds) {
   EXPECT_EQ(message<FileError>([&] { download(other); }),
             other.path + ": could not be fetched:\n  " + other.urls[0] + ": has SHA-256 " + sha256(kContent) + "\n  " +
                 other.urls[1] + ": The requested URL returned error: 404\n  The file must have SHA-256 " +
-                other.sha256 + ". If you already have it, pass --from-file FILE, or put it there.");
+                other.sha256 + ". If you already have the file, pass --from-file FILE, or copy it to the path above.");
   EXPECT_FALSE(exists("new/file"));
   EXPECT_FALSE(exists("new/file.part"));
 }

@@ -191,7 +191,7 @@ TEST(Trainer, Errors) {
             "trainer: agc must be at least 0, got -1");
   TinyTraining run(small_config("ln"), 1, {});
   EXPECT_EQ(message<std::invalid_argument>([&] { run.trainer.report(); }),
-            "trainer: there was no step since the last report");
+            "trainer: there has been no step since the last report");
   TrainingState state = run.trainer.snapshot();
   Parameter* p = run.model.parameters()[1];
   state.parameters[p->name] = Tensor::zeros({3}, DType::f32);

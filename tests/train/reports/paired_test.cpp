@@ -48,7 +48,7 @@ TEST(Paired, GridsCompareTheirCellsWithTheBaseline) {
       "| cell | runs | bleu | loss | skips | others |\n|---|---|---|---|---|---|\n"));
   results.baseline = 0;
   EXPECT_EQ(grid_markdown(results),
-            "| cell | runs | bleu | loss | skips | others | bleu - that of ln | loss - that of ln |\n"
+            "| cell | runs | bleu | loss | skips | others | bleu difference from ln | loss difference from ln |\n"
             "|---|---|---|---|---|---|---|---|\n"
             "| ln | 3 | 26.14 ± 0.54 | 26.1400 ± 0.5351 | 0 |  |  |  |\n"
             "| un | 3 | 25.41 ± 0.54 | 25.4100 ± 0.5369 | 0 |  | -0.73 ± 0.10, p = 0.0067 | "

@@ -73,7 +73,7 @@ TEST(RunNames, ErrorsNameThePath) {
   EXPECT_EQ(message<std::invalid_argument>([] { distinct_names({"/"}); }), "runs: / is not a run directory");
   const Names twice{"a/un", "b", "./a//un/"};
   EXPECT_EQ(message<std::invalid_argument>([&] { distinct_names(twice); }),
-            "runs: each must be given once, got ./a//un/ twice");
+            "runs: each run must be given only once, got ./a//un/ twice");
 }
 
 }  // namespace

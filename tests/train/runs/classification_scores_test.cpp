@@ -35,9 +35,9 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
   EXPECT_EQ(summary.best->step, 6);
   EXPECT_TRUE(contains(comparison_table({summary}), " 6 (last) "));
   EXPECT_TRUE(contains(report_html({log}), "\"validated_on\":\"test\""));
-  EXPECT_EQ(
-      refusal("validate.patience=2"),
-      "validate.patience must be 0 when validating on the test images, since training would stop based on them, got 2");
+  EXPECT_EQ(refusal("validate.patience=2"),
+            "validate.patience must be 0 when validating on the test images, since the test data would decide when "
+            "training stops, got 2");
 }
 
 // An epoch has four batches of 12. So two epochs are eight updates; the first epoch is the warm-up.

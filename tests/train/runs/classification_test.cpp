@@ -39,7 +39,7 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   const ImageStatistics pixels = image_statistics(squares(48, 1));
   EXPECT_EQ(config.at("model").at("image_mean").at(1), pixels.mean[1]);
   EXPECT_EQ(config.at("model").at("image_std").at(2), pixels.std[2]);
-  EXPECT_TRUE(foldgrad::contains(expect_folds(files_ / "run"), "other images in the batch do not change the result"));
+  EXPECT_TRUE(foldgrad::contains(expect_folds(files_ / "run"), "results do not depend on other images in the batch"));
 }
 
 TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
@@ -69,10 +69,9 @@ TEST_F(ClassificationRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("data.directory=absent"),
             "@absent: there is no such directory; CIFAR's files are expected below --data-dir, $FOLDGRAD_DATA or "
             "~/.cache/foldgrad");
-  EXPECT_EQ(
-      refusal("data.augment=flop"),
-      "data.augment: augmentation: must be one of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
-      "to 8 operations of magnitude 0 to 10), cutout8, got \"flop\"");
+  EXPECT_EQ(refusal("data.augment=flop"),
+            "data.augment: augmentation: a name must be one of crop4 (or another number), flip, flip_alternating, "
+            "randaugment2m9 (1 to 8 operations of magnitude 0 to 10), cutout8, got \"flop\"");
   EXPECT_TRUE(refusal("train.batch=49")
                   .ends_with(": train.batch = 49 must be at most the number of training images, which is 48 with "
                              "data.train_images = 0 and data.valid_images = 0"));
@@ -146,7 +145,7 @@ TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
 TEST(ReadImages, SayWhereTheyWereLookedForAndHowToFetchThem) {
   EXPECT_EQ(message_of([] { read_images({}, "/absent"); }),
             "/absent/cifar-10-batches-bin: there is no such directory; CIFAR's files are expected below --data-dir, "
-            "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` creates it (docs/data.md)");
+            "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` creates this directory (docs/data.md)");
 }
 
 TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {
@@ -177,7 +176,7 @@ TEST(ReadImages, SplitsAreWhatARunHas) {
             "the split of images must be train, valid or test, got tset");
   config.valid_images = 0;
   EXPECT_EQ(message_of([&] { read_split(config, "", "valid"); }),
-            "there is no split valid: with data.valid_images = 0 validation uses the test images");
+            "there is no split valid: with data.valid_images = 0, validation uses the test images");
 }
 
 }  // namespace

@@ -198,10 +198,10 @@ TEST_F(FineTuning, RefusesAnotherModelBeforeAnythingIsWritten) {
   EXPECT_EQ(refused("norm.name=bn"), differs("norm.name", "\"un\"", "\"bn\""));
   EXPECT_EQ(refused("norm.un.window=3"),
             at + "norm_state.safetensors: blocks.0.norm1.win_g is [4, 8], but must be [3, 8] according to this "
-                 "configuration and its data; config.json next to it has the sizes that fit");
+                 "configuration and its data; config.json in the same directory has the right sizes");
   EXPECT_EQ(refused("model.weight_standardization=true"),
             at + "model.safetensors: blocks.0.attn.proj.gain is missing, but must be [8] according to this "
-                 "configuration and its data; config.json next to it has the sizes that fit");
+                 "configuration and its data; config.json in the same directory has the right sizes");
   EXPECT_EQ(refused("train.freeze=[\"blocks.*\", \"neck.*\"]"),
             "train.freeze: no parameter is named \"neck.*\"; parameter names begin with blocks, head, norm, "
             "patch_embed, pos_embed");
@@ -213,13 +213,13 @@ TEST_F(FineTuning, RefusesModelsThatHaveMoreThanTheConfiguration) {
   ASSERT_EQ(train("run", "model.weight_standardization=true"), 0);
   EXPECT_EQ(refused(""),
             "@run/checkpoints/step-00000003/model.safetensors: blocks.0.attn.proj.gain [8] does not exist in a model "
-            "with this configuration; config.json next to it has the right keys");
+            "with this configuration; config.json in the same directory has the right keys");
   VitConfig small = read_config(files_ / "config.toml").model.as<VitConfig>();
   small.image_size = 16, small.classes = 3;
   write_model_directory(files_ / "small", Vit(small, 1));
   EXPECT_EQ(refused("train.from=" + files_ / "small"),
             "@small/model.safetensors: pos_embed is [1, 4, 8], but must be [1, 16, 8] according to this configuration "
-            "and its data; config.json next to it has the sizes that fit");
+            "and its data; config.json in the same directory has the right sizes");
 }
 
 TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {

@@ -104,9 +104,9 @@ TEST_F(RecordingRuns, PhasesThatCannotBeAreRefused) {
                  "from the end, got [1, 2]");
   expect_refused("--set record.from=[0]",
                  "record.from must not contain 0: the first update is 1, the last is -1, got [0]");
-  expect_refused(
-      "--set record.from=[1,-3,-2]",
-      "record.from must be at most two updates, one from the beginning and one from the end, got [1, -3, -2]");
+  expect_refused("--set record.from=[1,-3,-2]",
+                 "record.from must contain at most two updates, one counted from the beginning and one from the end, "
+                 "got [1, -3, -2]");
   expect_refused("--set record.from=[-2] --set record.steps=3",
                  "record.from = -2 with record.steps = 3 begins with update 4 and does not fit into updates 1 to 5 of "
                  "the run (train.steps)");

@@ -73,7 +73,7 @@ TEST(TrainingSetup, EpochsAreCountedInWholeUpdates) {
   t.warmup = 21;
   EXPECT_EQ(message<ConfigError>([&] { with_epochs_counted(t, 7); }),
             "train.epochs = 3, which is 21 updates with this data, must exceed the warm-up: with train.warmup = 21 "
-            "and train.warmup_epochs = 0, it takes 21 updates");
+            "and train.warmup_epochs = 0, the warm-up takes 21 updates");
 }
 
 std::vector<std::string> names(const ParameterGroup& group) {

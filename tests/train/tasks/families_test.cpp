@@ -162,7 +162,8 @@ TEST_F(ImageInputs, AreBytesOrNormalizedImagesOfTheModelsSize) {
   for (DType dtype : {DType::u8, DType::f32, DType::f64})
     EXPECT_EQ(error({{"images", Tensor::zeros({2, 4, 4, 3}, dtype)}}), "no error");
   EXPECT_EQ(error({}), "@in: must have a tensor images [images, 4, 4, 3]");
-  EXPECT_EQ(error({{"image", Tensor::zeros({2, 4, 4, 3}, DType::u8)}}), "@in: must hold only images, got image");
+  EXPECT_EQ(error({{"image", Tensor::zeros({2, 4, 4, 3}, DType::u8)}}),
+            "@in: must have no tensor other than images, got image");
   const std::string must = "@in: images must be u8, f32 or f64 [images, 4, 4, 3], got ";
   EXPECT_EQ(error({{"images", Tensor::zeros({2, 4, 4, 3}, DType::i64)}}), must + "i64 [2, 4, 4, 3] on cpu");
   EXPECT_EQ(error({{"images", Tensor::zeros({2, 3, 4, 4}, DType::u8)}}), must + "u8 [2, 3, 4, 4] on cpu");

@@ -63,12 +63,12 @@ Augmentation augmentation(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     FOLDGRAD_CHECK(
         read_name(name, a),
-        "augmentation: must be one of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 to 8 "
+        "augmentation: a name must be one of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 to 8 "
         "operations of magnitude 0 to 10), cutout8, got \"{}\"",
         name);
     const std::string kind = name.substr(0, name.find_first_of("_0123456789"));
     FOLDGRAD_CHECK(kinds.insert(kind).second,
-                   "augmentation: must have at most one name of each kind, got a second with \"{}\"", name);
+                   "augmentation: there must be at most one name of each kind, got a second one, \"{}\"", name);
   }
   return a;
 }

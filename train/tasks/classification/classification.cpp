@@ -141,7 +141,7 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
   const ClassificationData data = read_images(config, directory);
   if (split == "train") return data.train;
   FOLDGRAD_CHECK(!data.valid_is_test,
-                 "there is no split valid: with data.valid_images = 0 validation uses the test images");
+                 "there is no split valid: with data.valid_images = 0, validation uses the test images");
   return data.valid;
 }
 
@@ -193,7 +193,7 @@ NamedTensors read_image_inputs(const Model& model, const std::string& path) {
   const std::int64_t S = static_cast<const ImageModel&>(model).config().image_size;
   const NamedTensors tensors = read_safetensors(path).tensors;
   for (const auto& [name, tensor] : tensors)
-    if (name != "images") throw FileError(path, fmt::format("must hold only images, got {}", name));
+    if (name != "images") throw FileError(path, fmt::format("must have no tensor other than images, got {}", name));
   const auto found = tensors.find("images");
   if (found == tensors.end()) throw FileError(path, fmt::format("must have a tensor images [images, {}, {}, 3]", S, S));
   const Tensor& t = found->second;

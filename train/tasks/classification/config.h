@@ -29,9 +29,9 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   const auto data = keys_in("data", v), train = keys_in("train", v);
   data(i.task, "task", "",
        "Source of the images: CIFAR files, a folder, drawn shapes, or a folder in TinyImageNet's layout");
-  data(
-      i.directory, "directory", "",
-      "Directory of the files, absolute or relative to --data-dir; if empty, the name of the directory in the archive");
+  data(i.directory, "directory", "",
+       "Directory of the files, absolute or relative to --data-dir; if empty, the name that the directory has in the "
+       "archive");
   data(i.image_size, "image_size", "pixels", "Side length to which images are scaled (folder, tinyimagenet)",
        within(1, kMostImageSide));
   data(i.train_images, "train_images", "images", "Number of training images to use; 0 means all (50,000 for shapes)",

@@ -143,7 +143,7 @@ NamedTensors read_ids(const Model& model, const std::string& path) {
   const NamedTensors tensors = read_safetensors(path).tensors;
   const auto found = tensors.find("ids");
   if (found == tensors.end() || tensors.size() > 1)
-    throw FileError(path, "must hold only a tensor ids, i64 [sequences, tokens]");
+    throw FileError(path, "must have exactly one tensor, ids, i64 [sequences, tokens]");
   const std::string form = fmt::format("[sequences, tokens] of at most {} tokens", config.context);
   return {{"ids", checked_ids(path, "ids", found->second, form, config.context, config.vocabulary)}};
 }

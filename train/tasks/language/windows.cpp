@@ -18,7 +18,7 @@ Prefetched<WindowBatch>::Source source_of(Ids text, const WindowOptions& o) {
                  o.size);
   const auto tokens = std::int64_t(text.size());
   FOLDGRAD_CHECK(tokens / o.length >= o.size + 1,
-                 "a training text must have at least {} tokens, for {} sequences of {}, got {}",
+                 "a training text must have at least {} tokens for {} sequences of length {}, got {}",
                  o.length * (o.size + 1), o.size, o.length, tokens);
   const std::int64_t windows = tokens / o.length - 1;
   const auto shared = std::make_shared<const Ids>(std::move(text));

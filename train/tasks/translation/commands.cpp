@@ -123,7 +123,7 @@ NamedTensors read_inputs(const Model& model, const std::string& path) {
   NamedTensors tensors = read_safetensors(path).tensors;
   for (const auto& [name, tensor] : tensors)
     if (name != "source" && name != "source_mask" && name != "input" && name != "input_mask")
-      throw FileError(path, fmt::format("must hold source, input and their masks, got {}", name));
+      throw FileError(path, fmt::format("must have no tensors other than source, input and their masks, got {}", name));
   for (const auto& [name, vocabulary] : {std::pair<std::string, std::int64_t>("source", config.source_vocabulary),
                                          {"input", config.target_vocabulary}}) {
     if (!tensors.count(name))
@@ -138,10 +138,10 @@ NamedTensors read_inputs(const Model& model, const std::string& path) {
     if (mask.dtype() != DType::u8 || mask.shape() != ids.shape())
       throw FileError(path, fmt::format("{}_mask must be u8 {}, got {}", name, ids.shape(), describe(mask)));
     for (const std::uint8_t bit : mask.values<std::uint8_t>())
-      if (bit > 1) throw FileError(path, fmt::format("{}_mask must hold 0 and 1, got {}", name, bit));
+      if (bit > 1) throw FileError(path, fmt::format("{}_mask must contain only 0 and 1, got {}", name, bit));
   }
   const std::int64_t rows = tensors["source"].shape()[0], others = tensors["input"].shape()[0];
-  if (rows != others) throw FileError(path, fmt::format("input must have {} rows like source, got {}", rows, others));
+  if (rows != others) throw FileError(path, fmt::format("input must have {} rows, like source, got {}", rows, others));
   const Tensor &source_mask = tensors["source_mask"], &input_mask = tensors["input_mask"];
   const Sentences source = without_padding(tensors["source"], source_mask),
                   input = without_padding(tensors["input"], input_mask);

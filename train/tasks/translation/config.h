@@ -58,12 +58,13 @@ void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
   validate(d.beam, "beam", "hypotheses", "Width of the beam", within(1, 1000));
   validate(d.length_penalty, "length_penalty", "",
            "Length penalty: scores are divided by the length raised to this power", at_least(0));
-  validate(d.max_length_a, "max_length_a", "",
-           "a in the length limit floor(a * source tokens + b) of a translation; the source length includes the end "
-           "token, the limit does not",
-           at_least(0));
+  validate(
+      d.max_length_a, "max_length_a", "",
+      "Factor a in the length limit floor(a * source tokens + b) of a translation; the source length includes the end "
+      "token, the limit does not",
+      at_least(0));
   validate(d.max_length_b, "max_length_b", "tokens",
-           "b in the length limit floor(a * source tokens + b) of a translation", at_least(0));
+           "Constant b in the length limit floor(a * source tokens + b) of a translation", at_least(0));
 }
 
 }  // namespace foldgrad

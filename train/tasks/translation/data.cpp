@@ -149,7 +149,7 @@ void DataConfig::validate() const {
     refuse(fmt::format("data.bpe_codes must {}name a file if data.tokenizer = \"{}\"", bpe ? "" : "not ",
                        name(tokenizer)));
   if (files && tokenizer == Tokenizer::sentencepiece)
-    refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
+    refuse("data.source_dictionary and target_dictionary must be empty if data.tokenizer = \"sentencepiece\"");
   if (!sentencepiece_model.empty() && tokenizer != Tokenizer::sentencepiece)
     refuse(fmt::format("data.sentencepiece_model must be empty if data.tokenizer = \"{}\"", name(tokenizer)));
   if (source_dictionary.empty() != target_dictionary.empty())

@@ -22,7 +22,8 @@ Ids Translator::encode(std::string line, const std::string& place) const {
   if (line.ends_with('\r')) line.pop_back();
   if (const std::size_t bad = first_bad_utf8(line); bad != std::string::npos)
     throw FileError(place, fmt::format("is not UTF-8 at byte {}", bad + 1));
-  if (has_long_word(line)) throw FileError(place, fmt::format("must have words of at most {} bytes", kLongestWord));
+  if (has_long_word(line))
+    throw FileError(place, fmt::format("must not contain a word of more than {} bytes", kLongestWord));
   Ids ids = vocabulary_.encode_source(line);
   if (std::int64_t(ids.size()) > most_)
     throw FileError(place, fmt::format("must have at most {} tokens including the end, got {}", most_, ids.size()));

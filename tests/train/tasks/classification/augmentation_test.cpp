@@ -198,15 +198,16 @@ TEST(Augmentation, NamesOfConfigurations) {
         "randaugment2m", "randaugment0m5", "randaugment9m5", "randaugment2m11", "randaugment2m-1", "randaugment2m5x"})
     EXPECT_EQ(
         message<std::invalid_argument>([&] { augmentation({name}); }),
-        std::string("augmentation: must be one of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
-                    "to 8 operations of magnitude 0 to 10), cutout8, got ") +
+        std::string(
+            "augmentation: a name must be one of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
+            "to 8 operations of magnitude 0 to 10), cutout8, got ") +
             '"' + name + '"');
   for (const auto& two : std::vector<std::vector<std::string>>{{"crop4", "crop2"},
                                                                {"flip", "flip_alternating"},
                                                                {"cutout8", "cutout8"},
                                                                {"randaugment2m9", "randaugment2m8"}})
     EXPECT_EQ(message<std::invalid_argument>([&] { augmentation(two); }),
-              "augmentation: must have at most one name of each kind, got a second with \"" + two[1] + '"');
+              "augmentation: there must be at most one name of each kind, got a second one, \"" + two[1] + '"');
 }
 
 const SafetensorsFile& golden() {

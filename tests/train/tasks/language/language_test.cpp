@@ -121,7 +121,7 @@ TEST(LanguageChecks, FindWhatAModelSeesThatItShouldNotAndAFoldedModelThatIsAnoth
   EXPECT_EQ(failed("ln", 0), Names());
   EXPECT_EQ(failed("ln", 1e-6), Names{folded});
   EXPECT_EQ(failed("leak_in_sequence", 0), (Names{"later tokens do not change the result", steps, folded}));
-  EXPECT_EQ(failed("leak_across", 0), Names{"other sequences in the batch do not change the result"});
+  EXPECT_EQ(failed("leak_across", 0), Names{"results do not depend on other sequences in the batch"});
 }
 
 class LanguageModelFiles : public LanguageScoring {
@@ -159,7 +159,7 @@ TEST_F(LanguageModelFiles, InputsAreIdsOfTheModel) {
     EXPECT_EQ(read({{"ids", Tensor::of<std::int64_t>({2, 2}, {0, 1, id, 1})}}),
               fmt::format("@in: ids[1, 0] must be an id in [0, 10), got {}", id));
   for (const NamedTensors& wrong : {NamedTensors{}, {{"id", ids}}, {{"ids", ids}, {"target", ids}}})
-    EXPECT_EQ(read(wrong), "@in: must hold only a tensor ids, i64 [sequences, tokens]");
+    EXPECT_EQ(read(wrong), "@in: must have exactly one tensor, ids, i64 [sequences, tokens]");
 }
 
 }  // namespace

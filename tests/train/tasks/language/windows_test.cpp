@@ -101,7 +101,7 @@ TEST(Windows, RefuseTextsThatAreTooShort) {
   };
   EXPECT_EQ(error(12, {.length = 4, .size = 2}), "no error");
   EXPECT_EQ(error(11, {.length = 4, .size = 2}),
-            "a training text must have at least 12 tokens, for 2 sequences of 4, got 11");
+            "a training text must have at least 12 tokens for 2 sequences of length 4, got 11");
   EXPECT_EQ(error(9, {.length = 0, .size = 2}), "windows: length and size must be at least 1, got 0 and 2");
   EXPECT_EQ(error(9, {.length = 1, .size = 0}), "windows: length and size must be at least 1, got 1 and 0");
   for (const std::int64_t tokens : {0, 1})

@@ -147,7 +147,7 @@ TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
   EXPECT_EQ(refusal<ConfigError>("source_dictionary = 'dict.de.txt'\n"),
             "data.source_dictionary and target_dictionary must both be given, or neither");
   EXPECT_EQ(refusal<ConfigError>("tokenizer = 'sentencepiece'\nsource_dictionary = 'a'\ntarget_dictionary = 'a'\n"),
-            "data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
+            "data.source_dictionary and target_dictionary must be empty if data.tokenizer = \"sentencepiece\"");
   EXPECT_EQ(refusal<ConfigError>("task = 'numbers'\nlowercase = true\n"),
             "data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
 }
@@ -187,7 +187,7 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   const auto refused = [&] { return error_of<FileError>([&] { read_text(d, directory, "train"); }); };
   const std::string lies =
       "; data.directory = \"multi30k\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch "
-      "multi30k` creates it (docs/data.md)";
+      "multi30k` creates this directory (docs/data.md)";
   EXPECT_EQ(refused(), "@multi30k: there is no such directory" + lies);
   std::filesystem::create_directory(directory);  // a failed fetch may have left this directory
   EXPECT_EQ(refused(), "@multi30k: has no train.de" + lies);

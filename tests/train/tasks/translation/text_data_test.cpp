@@ -135,7 +135,7 @@ TEST_F(ParallelTextFiles, ErrorsNameFileAndLine) {
   write("train.en", "one\n" + std::string(kLongestWord, 'a') + " b\n");
   EXPECT_EQ(error(), "no error");
   write("train.en", "one\nb\u3000" + std::string(kLongestWord + 1, 'a') + "\n");
-  EXPECT_EQ(error(), "@train.en: line 2 must have words of at most 16384 bytes");
+  EXPECT_EQ(error(), "@train.en: line 2 must not contain a word of more than 16384 bytes");
   for (const char* name : {"train.de", "train.en"}) write(name, "");
   EXPECT_EQ(error(), "@train.de: must have at least one line, got 0");
 }

@@ -55,7 +55,7 @@ void write_records(const std::string& path, const ImageSet& images, std::int64_t
 void check_writable(const ImageSet& images) {
   check(images);
   FOLDGRAD_CHECK(images.height() == kCifarSide && images.width() == kCifarSide && images.classes.size() <= 256,
-                 "the layout of CIFAR-10: images must be 32 x 32 with at most 256 classes, got {} x {} of {}",
+                 "the layout of CIFAR-10: images must be 32 x 32 with at most 256 classes, got {} x {} with {} classes",
                  images.height(), images.width(), images.classes.size());
 }
 

@@ -13,7 +13,7 @@ void check(const ImageSet& images) {
   const auto& [pixels, labels, classes] = images;
   FOLDGRAD_CHECK(pixels.defined() && pixels.dtype() == DType::u8 && pixels.device() == Device::cpu &&
                      pixels.shape().rank() == 4 && pixels.shape()[3] == kColours && pixels.size() > 0,
-                 "images: pixels must be u8 [N, H, W, 3] on cpu, without a size of 0, got {}", describe(pixels));
+                 "images: pixels must be u8 [N, H, W, 3] on cpu with positive sizes, got {}", describe(pixels));
   const Shape per_image({pixels.shape()[0]});
   FOLDGRAD_CHECK(
       labels.defined() && labels.dtype() == DType::i64 && labels.device() == Device::cpu && labels.shape() == per_image,

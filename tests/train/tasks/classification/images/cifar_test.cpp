@@ -33,7 +33,7 @@ TEST(ImageSet, ErrorsNameWhatIsWrong) {
   EXPECT_EQ(error(), "images: labels must be i64 [4] on cpu, got i64 [3] on cpu");
   images.labels = Tensor::zeros({4}, DType::i32);
   EXPECT_EQ(error(), "images: labels must be i64 [4] on cpu, got i32 [4] on cpu");
-  const std::string rule = "images: pixels must be u8 [N, H, W, 3] on cpu, without a size of 0, got ";
+  const std::string rule = "images: pixels must be u8 [N, H, W, 3] on cpu with positive sizes, got ";
   images.pixels = Tensor::zeros({4, 2, 3, 4}, DType::u8);
   EXPECT_EQ(error(), rule + "u8 [4, 2, 3, 4] on cpu");
   images.pixels = Tensor::zeros({4, 6, 3}, DType::u8);
@@ -136,9 +136,9 @@ TEST_F(CifarTest, WhatTheLayoutCannotHoldIsRefused) {
     return message<std::invalid_argument>([&] { write_cifar10(files_ / "new", train, test); });
   };
   EXPECT_EQ(error_of(counting_images(5, 32, 30, 7), good),
-            "the layout of CIFAR-10: images must be 32 x 32 with at most 256 classes, got 32 x 30 of 7");
+            "the layout of CIFAR-10: images must be 32 x 32 with at most 256 classes, got 32 x 30 with 7 classes");
   EXPECT_EQ(error_of(good, counting_images(5, 32, 32, 257)),
-            "the layout of CIFAR-10: images must be 32 x 32 with at most 256 classes, got 32 x 32 of 257");
+            "the layout of CIFAR-10: images must be 32 x 32 with at most 256 classes, got 32 x 32 with 257 classes");
   EXPECT_EQ(error_of(counting_images(4, 32, 32, 7), good),
             "the layout of CIFAR-10: there must be at least 5 training images, got 4");
   EXPECT_EQ(error_of(good, counting_images(5, 32, 32, 8)),
