@@ -42,7 +42,7 @@ struct ForwardPass {
   // gets the same numbers however the batch is divided. One Philox block serves eight elements.
   Random random(std::uint32_t stream, std::int64_t first_row, std::int64_t columns) const {
     FOLDGRAD_CHECK(first_row == 0 || columns % 8 == 0,
-                   "parallel: on several ranks the width of a layer must be a multiple of 8, got {}", columns);
+                   "parallel: on several ranks, the width of a layer must be a multiple of 8, got {}", columns);
     return {seed, stream, step, std::uint64_t(first_row * columns / 8)};
   }
 };

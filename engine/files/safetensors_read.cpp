@@ -43,9 +43,10 @@ std::string read_header_text(const InputFile& file) {
   if (const std::string other = other_format(begin); !other.empty())
     throw FileError(file.path(), "is not a safetensors file; it looks like " + other);
   if (begin.size() < kLengthBytes)
-    throw FileError(file.path(), fmt::format("is not a safetensors file: it has {} bytes, fewer than the 8 of the "
-                                             "header's length",
-                                             begin.size()));
+    throw FileError(
+        file.path(),
+        fmt::format("is not a safetensors file: it has {} bytes, fewer than the 8 bytes of the header length",
+                    begin.size()));
   throw FileError(file.path(), fmt::format("is not a complete safetensors file: byte 0: the header must "
                                            "have at most {} bytes, got {}",
                                            most, length));

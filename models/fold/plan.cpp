@@ -236,7 +236,9 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
   for (int node : fold.nodes) {
     const Bias same = bias_of(graph_, node);
     if (same.name != bias.name || (same.name.empty() && graph_.nodes[node].operands.size() > 2))
-      return refuse(use, "the layer's bias is not a parameter, or differs between layers"), false;
+      return refuse(use,
+                    "the layer's bias is not a parameter, or the layers that share the weight have different biases"),
+             false;
     adders.push_back(same.node);
   }
   if (!bias.name.empty()) {

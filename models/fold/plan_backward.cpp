@@ -20,7 +20,8 @@ std::string unknown_recording(const FoldState& state, int n) {
   const FoldSite& site = state.sites.at(node.scope);
   const bool known = !site.recording.empty();
   if (known && node.description.training) return "the normalizer was recorded in training, where it has statistics";
-  if (!known || node.parts != site.recording) return "folding does not support its recorded operations: " + node.parts;
+  if (!known || node.parts != site.recording)
+    return "folding does not support the normalizer's recorded operations: " + node.parts;
   const auto applied = std::ranges::count_if(
       graph.nodes, [&](const GraphNode& other) { return other.kind == kNormalizer && other.scope == node.scope; });
   if (applied != 1) return "the normalizer is applied " + std::to_string(applied) + " times";

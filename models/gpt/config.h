@@ -44,8 +44,8 @@ void visit_keys(KeysOf<GptConfig> auto& m, const auto& v) {
   const auto added = keys_in("model", v, newer);
   added(m.rotary_theta, "rotary_theta", "", "Base of the rotation angles in rotary position encoding", above(0));
   added(m.gated, "gated", "",
-        "Add a third linear layer to feed-forward blocks and multiply its activation with the output of the first "
-        "(with silu, this is SwiGLU)");
+        "Multiply the output of the first linear layer in feed-forward blocks by the activation of a third linear "
+        "layer (with silu, this is SwiGLU)");
   added(m.bias, "bias", "", "Biases of linear layers");
   v(m.input_bias, from_data("input_bias"));
   added(m.scaled_embedding, "scaled_embedding", "", "Multiply embeddings by a learned scalar, initially sqrt(width)");

@@ -86,7 +86,7 @@ void add_nodes(OnnxFile& g, Gpt& model) {
 }  // namespace
 
 std::vector<std::string> Gpt::write_onnx(const std::string& directory) {
-  require_exportable(*this, "a sequence, which are not available to a token-by-token decoder");
+  require_exportable(*this, "a sequence, but a token-by-token decoder has only the earlier tokens");
   FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
                  "onnx: {} contains a model, whose config.json would be overwritten; choose another directory",
                  directory);

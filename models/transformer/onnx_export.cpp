@@ -186,7 +186,7 @@ std::string runtime_generation_config(const TransformerConfig& config) {
 }  // namespace
 
 std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
-  require_exportable(*this, "a sentence, which are not available to a token-by-token decoder");
+  require_exportable(*this, "a sentence, but a token-by-token decoder has only the earlier tokens");
   FOLDGRAD_CHECK(config_.pad != kEos,
                  "onnx: pad must not be {}, the end of a sentence: a translation begins with this id, and the exported "
                  "decoder would treat it as padding",

@@ -42,7 +42,7 @@ struct ScaleNormNode {
 
   void describe(Description& d) const {
     d.onnx = [this](OnnxGraph& graph, const OnnxOperands& in) {
-      FOLDGRAD_CHECK(!g.defined(), "onnx: the normalizer must export scale_norm in its inference form");
+      FOLDGRAD_CHECK(!g.defined(), "onnx: scale_norm with g must be exported as the inference form of a normalizer");
       const std::string length =
           graph.node("ReduceL2", {in[0]}, {{"axes", OnnxGraph::Sizes{-1}}, {"keepdims", std::int64_t(1)}});
       return graph.node("Div", {in[0], graph.node("Max", {length, graph.number(eps)})});

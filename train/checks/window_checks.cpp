@@ -135,7 +135,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
   if (channels == 0) return check_skipped(kName, "the model has no full window");
   return check_that(kName, wrong == 0,
                     wrong ? fmt::format("{} of {} channels disagree{}", wrong, channels, first)
-                          : fmt::format("{:.2g} to {:.2g} times the window's mean over {} channels; {}", least,
+                          : fmt::format("{:.2g} to {:.2g} times the mean of the window in {} channels; {}", least,
                                         greatest, channels, iterations_skipped(sites)));
 }
 

@@ -96,7 +96,7 @@ class GridTraining {
     if (r.status == kExitInterrupted || (!r.succeeded() && interrupted())) return false;
     const bool has_ended = r.status == kExitOk || r.status == kExitDiverged;
     if (!has_ended)
-      say("warning: {}: {}{}\nto see its whole output, run: {}\n", runs_[i].path, r.how(),
+      say("warning: {}: {}{}\nto see the whole output, run: {}\n", runs_[i].path, r.how(),
           r.said.empty() ? "" : ": " + r.said, command_line(commands_[i]));
     const std::lock_guard lock(mutex_);
     try {

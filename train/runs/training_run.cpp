@@ -211,7 +211,7 @@ void TrainingRun::save() try {
   unsaved_ = false;
 } catch (const FileError& e) {
   logger_->terminal().warn(
-      fmt::format("the checkpoint at step {} could not be saved and will be retried: {}", updates(), e.what()));
+      fmt::format("the checkpoint at step {} could not be saved; saving will be retried: {}", updates(), e.what()));
   unsaved_ = true;
 }
 

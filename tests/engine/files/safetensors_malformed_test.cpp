@@ -79,7 +79,7 @@ TEST(SafetensorsMalformed, LengthOfTheHeader) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bad.safetensors";
   const std::pair<std::string, std::string> cases[] = {
-      {"", "is not a safetensors file: it has 0 bytes, fewer than the 8 of the header's length"},
+      {"", "is not a safetensors file: it has 0 bytes, fewer than the 8 bytes of the header length"},
       {"1234567", "is not a safetensors file; it looks like text"},
       {with_length(3, "{}"), kNotWhole + "at most 2 bytes, got 3"},
       {with_length(~std::uint64_t(0), "{}"), kNotWhole + "at most 2 bytes, got 18446744073709551615"},

@@ -91,7 +91,7 @@ TYPED_TEST(Families, PartsOfABatchNeedWidthsOfWholeBlocksOfPhilox) {
   auto config = Kinds<TypeParam>::few("ln").front();
   config.ffn_width = 12;
   EXPECT_EQ(message_of([&] { check_parts_are_the_whole<TypeParam>(config, Kinds<TypeParam>::inputs(config)); }),
-            "parallel: on several ranks the width of a layer must be a multiple of 8, got 12");
+            "parallel: on several ranks, the width of a layer must be a multiple of 8, got 12");
 }
 
 TYPED_TEST(Families, FoldingAFoldedModelChangesNothing) {

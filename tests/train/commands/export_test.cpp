@@ -180,7 +180,7 @@ TEST_F(ExportCommand, Refuses) {
   write_model_directory(files_ / "m", model);
   expect_error("export @m -o @out", 2,
                "onnx: encoder.layers.0.self_attn_layer_norm (instancenorm) has statistics over the tokens of a "
-               "sentence, which are not available to a token-by-token decoder");
+               "sentence, but a token-by-token decoder has only the earlier tokens");
   EXPECT_TRUE(begins(run("export @m --to torch -o @out").err, "error: --to: torch not in {onnx}\n"));
   EXPECT_TRUE(begins(run("export @m").err, "error: --out is required\n"));
   expect_error("export @nothing -o @out", 4, "@nothing: there is no such file or directory");

@@ -96,7 +96,7 @@ TEST_F(GridRuns, CellsThatCannotRunAreSaidAndEachIsTriedBeforeAnotherSeed) {
   EXPECT_EQ(r.exit_code, 1);
   EXPECT_TRUE(contains(r.out, "| a | 0 | - | - | 0 | exit code 2, exit code 2 |\n"));
   EXPECT_TRUE(contains(r.err, "out/a/seed-2: exited with code 2: the first batch has "));
-  EXPECT_TRUE(contains(r.err, "\nto see its whole output, run: "));
+  EXPECT_TRUE(contains(r.err, "\nto see the whole output, run: "));
   EXPECT_TRUE(contains(r.err, "\nerror: " + files_ / "grid.toml" + ": runs failed, see the warnings above\n"));
   std::size_t at = 0;
   for (const char* run : {"a/seed-2", "b/seed-2", "c/seed-2", "a/seed-1", "b/seed-1", "c/seed-1"}) {

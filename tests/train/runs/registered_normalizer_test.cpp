@@ -168,7 +168,7 @@ TEST_F(RegisteredNormalizer, StaysWhereItClaimsNothing) {
   EXPECT_EQ(transformer_of(folded).config().normalizer, "opaque");
   for (const SiteReport& site : folded.reports) {
     EXPECT_EQ(site.outcome, SiteReport::Outcome::kept) << site.site;
-    EXPECT_EQ(site.kept[0].reason, "folding does not support its recorded operations: sigmoid affine");
+    EXPECT_EQ(site.kept[0].reason, "folding does not support the normalizer's recorded operations: sigmoid affine");
   }
 }
 
@@ -185,7 +185,7 @@ TEST_F(RegisteredNormalizer, IsNotFoldedWhereAnotherRecordingStandsAtItsSite) {
   EXPECT_EQ(fold(graph, {{"norm", true, map, "tanh add affine"}}, values).reports[0].outcome,
             SiteReport::Outcome::folded);
   EXPECT_EQ(fold(graph, {{"norm", true, map, "tanh affine"}}, values).reports[0].kept[0].reason,
-            "folding does not support its recorded operations: tanh add affine");
+            "folding does not support the normalizer's recorded operations: tanh add affine");
 }
 
 TEST_F(RegisteredNormalizer, MustHaveANameOfItsOwn) {

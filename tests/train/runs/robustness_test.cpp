@@ -105,7 +105,7 @@ TEST_F(TrainRobustness, ASmallStackIsEnough) {
 TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   ASSERT_EQ(train("whole").exit_code, 0);
   SpawnedProgram child = spawn(arguments("part"), 6000);  // enough for config.toml, but not for weights
-  wait_for_error("the checkpoint at step 5 could not be saved and will be retried: ");
+  wait_for_error("the checkpoint at step 5 could not be saved; saving will be retried: ");
   EXPECT_TRUE(contains(errors(), ": cannot be written: File too large\n"));
   EXPECT_FALSE(exists("part/checkpoints/LATEST"));
   set_file_limit(child.pid(), RLIM_INFINITY);
@@ -119,7 +119,7 @@ TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
 
 TEST_F(TrainRobustness, AFullDiskToTheEndIsAnError) {
   SpawnedProgram child = spawn(arguments("run"), 6000);
-  wait_for_error("the checkpoint at step 5 could not be saved and will be retried: ");
+  wait_for_error("the checkpoint at step 5 could not be saved; saving will be retried: ");
   child.send(SIGINT);
   EXPECT_EQ(child.exit_code(), 3) << errors();
   EXPECT_TRUE(contains(errors(), "error: " + files_ / "run/checkpoints: step 5 could not be saved; there is no "

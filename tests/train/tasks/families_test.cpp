@@ -198,8 +198,8 @@ TEST_F(OnnxRefusals, OfATransformerWhosePaddingIsTheEnd) {
 TEST_F(OnnxRefusals, OfAGptWithoutNodesAndOfDirectoriesOfModels) {
   Gpt instance(tiny_gpt("instancenorm"), 1), model(tiny_gpt(), 1);
   EXPECT_EQ(message_of([&] { instance.write_onnx(files_ / "out"); }),
-            "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which are not available to a "
-            "token-by-token decoder");
+            "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, but a token-by-token decoder "
+            "has only the earlier tokens");
   write("model.safetensors", "");
   EXPECT_EQ(
       message_of([&] { model.write_onnx(files_.path()); }),

@@ -65,7 +65,7 @@ TextVocabulary TextVocabulary::load(const std::string& directory) {
   if (!all.is_string()) throw FileError(path, "\"characters\" must be text");
   v.characters_ = decode_utf8(all.get<std::string>());
   if (!std::ranges::is_sorted(v.characters_, std::less_equal()))
-    throw FileError(path, "\"characters\" must have each character once, ordered by code point");
+    throw FileError(path, "\"characters\" must list distinct characters, ordered by code point");
   return v;
 }
 

@@ -101,7 +101,7 @@ void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
   if (kept.pairs.source.empty())
     throw FileError(
         path_in(directory, d.train),
-        fmt::format("no pair fits data.max_length = {} and data.max_ratio = {}", d.max_length, d.max_ratio));
+        fmt::format("no pair satisfies data.max_length = {} and data.max_ratio = {}", d.max_length, d.max_ratio));
   corpus = std::move(kept);
 }
 

@@ -103,7 +103,7 @@ TEST_F(TextVocabularyFiles, MissingAndMalformedFilesAreNamed) {
               "@vocabulary.json: \"characters\" must be text");
   for (const char* characters : {"ba", "aa"})
     EXPECT_EQ(error_with(R"({"format": 1, "kind": "characters", "characters": ")" + std::string(characters) + "\"}"),
-              "@vocabulary.json: \"characters\" must have each character once, ordered by code point");
+              "@vocabulary.json: \"characters\" must list distinct characters, ordered by code point");
   if (!sentence_piece_available()) return;
   EXPECT_EQ(error_with(R"({"format": 1, "kind": "bpe"})"),
             "@sentencepiece.model: cannot be opened: No such file or directory");

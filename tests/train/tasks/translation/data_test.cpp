@@ -103,7 +103,8 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
   EXPECT_EQ(read("max_ratio = 1.5\n").train.text.source, (std::vector<std::string>{"Ein Haus", "low lower"}));
   EXPECT_EQ(read("max_ratio = 1.4\n").train.text.source, (std::vector<std::string>{"Ein Haus"}));
   EXPECT_EQ(read("max_ratio = 1.4\n").train.pairs.target.size(), 1u);
-  EXPECT_EQ(refusal<FileError>("max_length = 1\n"), "@train: no pair fits data.max_length = 1 and data.max_ratio = 0");
+  EXPECT_EQ(refusal<FileError>("max_length = 1\n"),
+            "@train: no pair satisfies data.max_length = 1 and data.max_ratio = 0");
 }
 
 TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {

@@ -26,9 +26,10 @@ std::int64_t records_in(const std::string& path, std::int64_t size, std::int64_t
   const std::int64_t records = size / record_bytes;
   if (size == 0) throw FileError(path, "must have at least one record, got an empty file");
   if (size % record_bytes != 0)
-    throw FileError(path,
-                    fmt::format("must consist of records of {} bytes, got {} bytes: record {}, from byte {}, has {}",
-                                record_bytes, size, records, records * record_bytes, size % record_bytes));
+    throw FileError(
+        path,
+        fmt::format("must consist of records of {} bytes, got {} bytes: record {}, which begins at byte {}, has {}",
+                    record_bytes, size, records, records * record_bytes, size % record_bytes));
   return records;
 }
 

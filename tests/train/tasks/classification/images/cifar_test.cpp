@@ -115,7 +115,8 @@ TEST_F(CifarTest, ErrorsNameFileRecordAndByte) {
   write_tiny();
   write(third, good + good.substr(0, 100));
   EXPECT_EQ(error(),
-            "@data_batch_3.bin: must consist of records of 3073 bytes, got 3173 bytes: record 1, from byte 3073, has "
+            "@data_batch_3.bin: must consist of records of 3073 bytes, got 3173 bytes: record 1, which begins at byte "
+            "3073, has "
             "100");
   write(third, good + record({6}, 1, 2, 3, 4));
   EXPECT_EQ(error(), "@data_batch_3.bin: record 1, byte 3073: a label must be below 6, got 6");
