@@ -56,7 +56,7 @@ void CctConfig::validate() const {
   FOLDGRAD_CHECK(image_size >= smallest_image(), "cct: image_size must be at least {} for {} convolutions, got {}",
                  smallest_image(), convs, image_size);
   FOLDGRAD_CHECK(!hybrid() || width % (std::int64_t(1) << (convs - 1)) == 0,
-                 "cct: width must be a multiple of {} for {} convolutions of a hybrid stem, got {}",
+                 "cct: width must be a multiple of {} for a hybrid stem with {} convolutions, got {}",
                  std::int64_t(1) << (convs - 1), convs, width);
 }
 

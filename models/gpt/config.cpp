@@ -21,8 +21,8 @@ void GptConfig::validate() const {
   std::int64_t fitting = (width + 127) / 128;
   while (width % (2 * fitting) != 0) ++fitting;
   FOLDGRAD_CHECK(width / heads % 2 == 0,
-                 "gpt: with positions = rotary, heads must give each head an even number of channels, such as heads = "
-                 "{} for width = {}, got {}",
+                 "gpt: with positions = rotary, each head must have an even number of channels, as with heads = "
+                 "{} for width = {}, got heads = {}",
                  fitting, width, heads);
   FOLDGRAD_CHECK(rotary_theta > 0 && std::isfinite(rotary_theta),
                  "gpt: rotary_theta must be a number above 0, such as 10000, got {}", rotary_theta);

@@ -113,7 +113,7 @@ void check_options(const char* op, std::int64_t columns, const AttentionOptions&
   FOLDGRAD_CHECK(width <= kMaxHeadWidth, "{}: a head must have at most {} columns, got {} heads of {}", op,
                  kMaxHeadWidth, options.heads, width);
   FOLDGRAD_CHECK(options.scale >= 0 && std::isfinite(options.scale),
-                 "{}: scale must be positive, or 0 for 1 / sqrt(width of a head), got {}", op, options.scale);
+                 "{}: scale must be positive, or 0, which means 1 / sqrt(head width), got {}", op, options.scale);
   FOLDGRAD_CHECK(options.dropout >= 0 && options.dropout < 1, "{}: dropout must be in [0, 1), got {}", op,
                  options.dropout);
 }
@@ -219,7 +219,7 @@ Var attention_packed(const Var& qkv, const Var& biasv, const AttentionOptions& o
   const Shape& b = in.bias.shape();
   const bool none = rows.count() == 0 && b.rank() == 4;  // a bias of any length fits if there are no segments
   const std::int64_t T = none ? b[2] : rows.equal_length(), G = b.rank() == 4 ? b[0] : 0;
-  FOLDGRAD_CHECK(T >= 0, "{}: with a bias, all segments must have the same length, without padding", kPacked);
+  FOLDGRAD_CHECK(T >= 0, "{}: with a bias, all segments must have the same length and no padding", kPacked);
   FOLDGRAD_CHECK(!options.causal, "{}: with a bias, causal must be off", kPacked);
   check_operand(kPacked, "bias", in.bias, {G, options.heads, T, T}, qkv.value(), "qkv");
   FOLDGRAD_CHECK(G > 0 && rows.count() % G == 0, "{}: the bias's first axis must divide the {} segments, got {}",

@@ -89,7 +89,7 @@ const RegisterOp kAttention({
                          {2, 4}, with(0)),
          attention_error("attention: a head must have at most 128 columns, got 2 heads of 129", {2, 258}, {2, 258},
                          {2, 258}, with(2)),
-         attention_error("attention: scale must be positive, or 0 for 1 / sqrt(width of a head), got -1", {2, 4},
+         attention_error("attention: scale must be positive, or 0, which means 1 / sqrt(head width), got -1", {2, 4},
                          {2, 4}, {2, 4}, {.scale = -1}),
          attention_error("attention: dropout must be in [0, 1), got 1", {2, 4}, {2, 4}, {2, 4}, {.dropout = 1}),
          segments_error("attention: the segments must match the rows of k, which is f32 [2, 4] on cpu, got 3 rows on "
@@ -123,7 +123,7 @@ const RegisterOp kAttentionPacked({
          bias_error("attention_packed: bias must be f32 [2, 2, 3, 3] on cpu, to match qkv, which is f32 [6, 12] on "
                     "cpu, got f32 [2, 1, 3, 3] on cpu",
                     {2, 1, 3, 3}, with(2), Segments({3, 3})),
-         bias_error("attention_packed: with a bias, all segments must have the same length, without padding",
+         bias_error("attention_packed: with a bias, all segments must have the same length and no padding",
                     {1, 2, 3, 3}, with(2), Segments({3, 2})),
          bias_error("attention_packed: with a bias, causal must be off", {1, 2, 3, 3}, with(2, true), Segments({3})),
          bias_error("attention_packed: the bias's first axis must divide the 3 segments, got 2", {2, 2, 3, 3}, with(2),

@@ -100,7 +100,7 @@ std::vector<std::string> Recorder::resume(std::int64_t update) {
     }
     try {
       Recording before = read_recording(path);
-      if (!before.like(phase.recording)) throw FileError(path, "is a recording of a different model");
+      if (!before.like(phase.recording)) throw FileError(path, "is not a recording of this run's model");
       before.truncate(row_of(before, std::min(update, phase.of.last) + 1));
       if (before.rows() > 0 && before.updates.front() < phase.of.first)
         throw FileError(

@@ -66,7 +66,7 @@ ordered_json certificate(Model& original, const FoldedModel& folded, const FoldO
 }
 
 std::string summary(const ordered_json& certificate) {
-  std::string text = certificate.at("sites").empty() ? "the model has no normalizer: nothing is folded\n" : "";
+  std::string text = certificate.at("sites").empty() ? "the model has no normalizers, so nothing is folded\n" : "";
   for (const ordered_json& site : certificate.at("sites")) {
     const auto into = site.at("into").get<std::vector<std::string>>();
     const auto left = site.at("left").get<std::string>();

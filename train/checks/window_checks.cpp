@@ -132,7 +132,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
                             c, run, bound);
     }
   }
-  if (channels == 0) return check_skipped(kName, "the model has no full window");
+  if (channels == 0) return check_skipped(kName, "no site has a full window");
   return check_that(kName, wrong == 0,
                     wrong ? fmt::format("{} of {} channels disagree{}", wrong, channels, first)
                           : fmt::format("{:.2g} to {:.2g} times the mean of the window in {} channels; {}", least,

@@ -85,7 +85,7 @@ Action add_graph(CLI::App& command) {
   const auto o = std::make_shared<GraphCommand>();
   add_model_option(command, o->model);
   command.add_option("--svg", o->svg, "Picture file, drawn by graphviz; without --dot, the default is MODEL.svg");
-  command.add_option("--dot", o->dot, "Graph description for graphviz; - writes to standard output");
+  command.add_option("--dot", o->dot, "Output file for the graph, in graphviz's language; - means standard output");
   add_fold_options(command, o->options);
   command.footer(
       "Exit codes: 0 success, 2 usage error, 3 a file cannot be written or graphviz is missing, 4 the model cannot be "

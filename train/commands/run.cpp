@@ -49,8 +49,8 @@ Action add_run(CLI::App& command) {
       ->required();
   command
       .add_option("-o,--out,--output", o->output,
-                  "Output safetensors file. For a Transformer: logits [sentences, tokens, vocabulary], and memory, the "
-                  "encoder's output. For a vision model: logits [images, classes]. For a language model: logits "
+                  "Output safetensors file. For a Transformer: logits [sentences, tokens, vocabulary], and memory (the "
+                  "encoder's output). For a vision model: logits [images, classes]. For a language model: logits "
                   "[sequences, tokens, vocabulary]")
       ->required();
   add_dtype_option(command, o->dtype, {DType::f32, DType::f64, DType::bf16}, "Precision of the computation");

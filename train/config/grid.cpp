@@ -147,7 +147,7 @@ Grid read_grid(const std::string& path) {
   const toml::table all = parse_toml(read_file(path), path);
   for (const auto& [key, node] : all)
     if (!contains(kGridKeys, key.str()))
-      refuse(node, fmt::format("a grid has no key {}{} It has {}", key.str(),
+      refuse(node, fmt::format("a grid has no key {}{} Its keys are {}", key.str(),
                                did_you_mean(std::string(key.str()), kGridKeys, "\"", "."), fmt::join(kGridKeys, ", ")));
   Grid grid{seeds_in(all), {}};
   const toml::table& lists = table_in(all, "lists");

@@ -30,7 +30,7 @@ void require_model_of(const std::string& run, const std::vector<RecordedPhase>& 
   if (norm != first.recording.normalizer)
     throw FileError(
         first.path,
-        fmt::format("is a recording of a different model: its normalizer is {}, but the run's config.toml has {}",
+        fmt::format("is not a recording of this run's model: its normalizer is {}, but the run's config.toml has {}",
                     first.recording.normalizer, norm));
 }
 

@@ -183,7 +183,7 @@ RunState restore_trainer(Trainer& trainer, const NewestCheckpoint& from) {
   try {
     trainer.restore(state.training);
   } catch (const std::invalid_argument& e) {
-    throw CheckpointError(fmt::format("{}: belongs to another model: {}", from.path, e.what()));
+    throw CheckpointError(fmt::format("{}: does not belong to this run's model: {}", from.path, e.what()));
   }
   return state;
 }

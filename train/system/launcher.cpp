@@ -44,7 +44,8 @@ std::unique_ptr<Processes> join_by_mpi_within(double timeout, const Launch& laun
     std::unique_lock lock(mutex);
     wake.wait_for(lock, joined, std::chrono::duration<double>(timeout), [] { return false; });
     if (joined.stop_requested()) return;
-    say("error: parallel: not all {} processes of {} arrived within {:g} s; each must start this command\n",
+    say("error: parallel: not all {} processes started by {} arrived within {:g} s; each process must run this "
+        "command\n",
         launch.count, launch.by, timeout);
     std::_Exit(kExitDevice);
   });

@@ -23,7 +23,7 @@ struct Launch {
 // std::invalid_argument for values that are not numbers, and for impossible addresses and ports.
 Launch find_launch(const std::function<const char*(const char*)>& variable);
 Launch find_launch();  // reads the environment of this process
-// Returns "4 processes of mpirun, this is 2", or "one process".
+// Returns "4 processes started by mpirun; this is process 2", or "one process".
 std::string describe(const Launch& launch);
 
 // Connects this process with the others that the launcher started. The other processes must connect within `timeout`

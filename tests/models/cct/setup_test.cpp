@@ -168,7 +168,7 @@ TEST(CctSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](CctConfig& c) { c.stem = "hybrid", c.convs = 4, c.image_size = 7; }),
             "cct: image_size must be at least 8 for 4 convolutions, got 7");
   EXPECT_EQ(error([](CctConfig& c) { c.stem = "hybrid", c.convs = 3, c.width = 10; }),
-            "cct: width must be a multiple of 4 for 3 convolutions of a hybrid stem, got 10");
+            "cct: width must be a multiple of 4 for a hybrid stem with 3 convolutions, got 10");
   EXPECT_EQ(error([](CctConfig& c) { c.normalizer_at["tokenizer.conv_layers.0.norm"] = "affine"; }),
             "cct: normalizer_at: there is no site \"tokenizer.conv_layers.0.norm\"; did you mean "
             "\"classifier.blocks.0.norm1\"?");

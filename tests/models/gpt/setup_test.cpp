@@ -147,11 +147,11 @@ TEST(GptSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](GptConfig& c) { c.positions = "alibi"; }),
             "gpt: positions must be one of learned, sinusoidal, rotary, got \"alibi\"");
   EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.heads = 8; }),
-            "gpt: with positions = rotary, heads must give each head an even number of channels, such as heads = 1 for "
-            "width = 8, got 8");
+            "gpt: with positions = rotary, each head must have an even number of channels, as with heads = 1 for width "
+            "= 8, got heads = 8");
   EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.width = 250, c.heads = 2; }),
-            "gpt: with positions = rotary, heads must give each head an even number of channels, such as heads = 5 for "
-            "width = 250, got 2");
+            "gpt: with positions = rotary, each head must have an even number of channels, as with heads = 5 for width "
+            "= 250, got heads = 2");
   EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.rotary_theta = -1; }),
             "gpt: rotary_theta must be a number above 0, such as 10000, got -1");
   EXPECT_EQ(error([](GptConfig& c) { c.normalizer = "deepnorm"; }),

@@ -174,7 +174,7 @@ TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {
     EXPECT_EQ(read_recording(path()).updates, (std::vector<std::int64_t>{1, 2, 3, 4}));
   }
   EXPECT_EQ(recorder({"ln"}, {{"begin", 1, 4}}).resume(2),
-            Lines{path() + ": is a recording of a different model; its earlier values are lost"});
+            Lines{path() + ": is not a recording of this run's model; its earlier values are lost"});
   EXPECT_EQ(recorder({"qmbn"}, {{"end", 2, 4}}).resume(2),
             Lines{path("end") + ": is missing, so the recording up to update 2 is lost"});
   // Resuming before the phase removes the file.

@@ -51,7 +51,7 @@ TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
             5e-6);
   expect_error("fold @model -o @folded", 3,
                "@folded: already holds a model; remove it, or choose another directory with -o");
-  EXPECT_TRUE(begins(output("fold @folded -o @again"), "the model has no normalizer: nothing is folded\n"));
+  EXPECT_TRUE(begins(output("fold @folded -o @again"), "the model has no normalizers, so nothing is folded\n"));
 }
 
 TEST_F(FoldCommand, TakesADirectoryWhoseNameIsNotUtf8) {

@@ -169,9 +169,10 @@ TEST_F(GridRuns, CellsAreCombinedWithListsAndMayBeginWithAnotherFile) {
 }
 
 TEST_F(GridRuns, SayWhatIsWrong) {
-  EXPECT_EQ(refusal("seed = 1\n"),
-            "@grid.toml:2: a grid has no key seed; did you mean \"seeds\"? It has config, seeds, set, lists, cells, "
-            "baseline");
+  EXPECT_EQ(
+      refusal("seed = 1\n"),
+      "@grid.toml:2: a grid has no key seed; did you mean \"seeds\"? Its keys are config, seeds, set, lists, cells, "
+      "baseline");
   EXPECT_EQ(refusal("seeds = [1, 1.5]\n"), "@grid.toml:2: seeds must be a list of integers");
   for (const char* seeds : {"1, 1", "-1"})
     EXPECT_EQ(refusal(fmt::format("seeds = [{}]\n", seeds)),

@@ -64,8 +64,9 @@ TEST_F(FineTuning, OfEveryFamilyBeginsWithTheBitsAndTheScoresOfTheModel) {
         EXPECT_EQ(identical(tensor, from_->model->state().at(name)), !reset || !is_counter(name)) << name;
       EXPECT_EQ(iterations(task->model()), reset ? 0 : 3);
       EXPECT_EQ(task->validate().loss, events("run", "validate").back().at("loss"));
-      EXPECT_EQ(account_, fmt::format("{} tensors from {}, head included; iterations {}", from_->model->values().size(),
-                                      files_ / "run/checkpoints/step-00000003", reset ? "count from 0" : "continue"));
+      EXPECT_EQ(account_,
+                fmt::format("{} tensors from {}, head included; iteration counts {}", from_->model->values().size(),
+                            files_ / "run/checkpoints/step-00000003", reset ? "restart at 0" : "continue"));
     }
   }
 }

@@ -158,9 +158,9 @@ TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   copy_run("small/checkpoints/step-00000005", "run/checkpoints/step-00000009");
   expect_failure(train("run", "--resume " + foreign), 4,
                  "error: " + foreign + ": the configuration differs from the checkpoint's");
-  expect_failure(
-      train("run", "--allow-config-change --resume " + foreign), 4,
-      "step-00000009: belongs to another model: trainer: decoder.layers.0.fc1.bias of the saved state must be ");
+  expect_failure(train("run", "--allow-config-change --resume " + foreign), 4,
+                 "step-00000009: does not belong to this run's model: trainer: decoder.layers.0.fc1.bias of the saved "
+                 "state must be ");
   for (const char* step : {"/step-00000002", "/step-00000003", "/step-00000004", "/step-00000005", "/step-00000009"})
     std::filesystem::resize_file(checkpoints + step + "/optimizer.safetensors", 100);
   expect_failure(train("run", "--resume"), 4, "error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n");

@@ -190,8 +190,9 @@ TEST_F(RanksRun, ALibraryThatIsMissingIsNamed) {
 
 TEST_F(MpiRun, AProcessThatDoesNotComeIsNotWaitedForForEver) {
   const std::string other = " --device cpu : -n 1 sh -c 'sleep 20; exit 9'";
-  expect_failure(mpirun(1, arguments("out", "--communication-timeout 1") + other), 6,
-                 "parallel: not all 2 processes of mpirun arrived within 1 s; each must start this command\n");
+  expect_failure(
+      mpirun(1, arguments("out", "--communication-timeout 1") + other), 6,
+      "parallel: not all 2 processes started by mpirun arrived within 1 s; each process must run this command\n");
 }
 
 TEST_F(MpiRun, AnErrorOfAllIsPrintedOnce) {

@@ -19,14 +19,16 @@ Launch launch(const std::map<std::string, std::string>& variables) {
 TEST(Launcher, KnowsWhoHasStartedIt) {
   EXPECT_EQ(describe(launch({})), "one process");
   EXPECT_EQ(describe(launch({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}})),
-            "4 processes of mpirun, this is 2");
+            "4 processes started by mpirun; this is process 2");
   EXPECT_EQ(describe(launch({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}})), "one process");
-  EXPECT_EQ(describe(launch({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}})), "2 processes of mpirun, this is 1");
-  EXPECT_EQ(describe(launch({{"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_PROCID", "5"}})), "8 processes of srun, this is 5");
+  EXPECT_EQ(describe(launch({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}})),
+            "2 processes started by mpirun; this is process 1");
+  EXPECT_EQ(describe(launch({{"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_PROCID", "5"}})),
+            "8 processes started by srun; this is process 5");
   EXPECT_EQ(describe(launch({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}})), "one process");  // in a batch script
   EXPECT_EQ(describe(launch(
                 {{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_ADDR", "localhost"}})),
-            "2 processes of torchrun, this is 0");
+            "2 processes started by torchrun; this is process 0");
   EXPECT_EQ(describe(launch({{"WORLD_SIZE", "2"}, {"RANK", "0"}})), "one process");  // anyone may have set these
 }
 

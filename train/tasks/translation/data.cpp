@@ -19,7 +19,7 @@ ParallelText read_numbers(const DataConfig& config, const std::string& name) {
   if (name == config.train)
     return numbers::sample(numbers::Split::train, config.train_pairs ? config.train_pairs : numbers::kTrainPairs);
   FOLDGRAD_CHECK(name == config.valid || name == config.test,
-                 "data.task = \"numbers\" has the splits train, valid and test, got {}", name);
+                 "the split must be train, valid or test with data.task = \"numbers\", got {}", name);
   const auto pairs = config.valid_pairs ? config.valid_pairs : numbers::kTestPairs;
   return numbers::sample(name == config.valid ? numbers::Split::valid : numbers::Split::test, pairs);
 }

@@ -138,7 +138,7 @@ TEST_F(ExperimentDataTest, NumbersNeedNoFiles) {
   const DataConfig numbers = config("task = 'numbers'\nvalid_pairs = 5\n").data.as<DataConfig>();
   EXPECT_EQ(read_text(numbers, "", "test").source.size(), 5u);
   EXPECT_EQ(message<std::invalid_argument>([&] { read_text(numbers, "", "tset"); }),
-            "data.task = \"numbers\" has the splits train, valid and test, got tset");
+            "the split must be train, valid or test with data.task = \"numbers\", got tset");
 }
 
 TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
