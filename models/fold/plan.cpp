@@ -166,7 +166,7 @@ std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
                                  : graph_.uses_of(bias).size() == 1);
   const bool read = std::ranges::any_of(reached_, [&](const Reached& r) { return r.node == linear; });
   if (!own || read)
-    return "the stream cannot be rescaled: " + weight + " is used elsewhere, or its layer reads the stream itself";
+    return "the stream cannot be rescaled: " + weight + " is used elsewhere, or its layer reads the stream directly";
   Walk beyond = *this;
   ChannelMap next = pending;
   if (!bias.empty())
@@ -192,7 +192,7 @@ FoldPlan Walk::finish() {
   for (const std::string& weight : weights) finish_weight(weight);
   for (const BranchRescale& branch : plan_.branches)
     if (contains(weights, branch.weight))
-      refuse(branch.weight, "the layer of this weight is in a branch and reads the stream itself");
+      refuse(branch.weight, "the layer of this weight is in a branch and reads the stream directly");
   plan_.only_tied = tied_ > 0 && tied_ == plan_.refused.size();
   return std::move(plan_);
 }

@@ -276,7 +276,7 @@ Action add_data(CLI::App& data) {
   add_repeated_option(*prepare, "--only", o->only, "NAME", "Copy only this pair, given without its extension");
   prepare->add_flag("--lowercase", o->lowercase, "Lower-case all text");
   prepare->add_option("--sentencepiece", o->sentence_piece,
-                      "Train sentencepiece.model with this many pieces on the pair train");
+                      "Train sentencepiece.model with this many pieces on the pair named train");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
   fetch->add_option("NAME", o->name, "Name of the data set; with --url, the directory below --data-dir");
   fetch->add_option(

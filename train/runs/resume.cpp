@@ -116,7 +116,7 @@ void require_same_trajectory(const NewestCheckpoint& checkpoint, const Experimen
     changes = trajectory_changes(read_config(before), config);
   } catch (const std::runtime_error&) {  // the file is missing or was written by another version
   }
-  if (changes.empty()) changes.push_back(fmt::format("its hash was {} and is now {}", want, hash));
+  if (changes.empty()) changes.push_back(fmt::format("the configuration's hash was {} and is now {}", want, hash));
   throw CheckpointError(fmt::format(
       "{}: the configuration differs from the checkpoint's: {}. Pass --allow-config-change to resume anyway",
       checkpoint.path, fmt::join(changes, "; ")));

@@ -47,7 +47,7 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
   write_bytes(files_ / "long", "ein\nein ein ein ein ein ein ein ein ein ein ein ein\n");
   r = run("translate @m <@long");
   EXPECT_EQ(r.exit_code, 3);
-  EXPECT_EQ(r.err, "error: stdin:2: must have at most 12 tokens including the end, got 13\n");
+  EXPECT_EQ(r.err, "error: stdin:2: must have at most 12 tokens, including the end token, got 13\n");
   write_bytes(files_ / "word", "ein\n" + std::string(kLongestWord + 1, 'a') + "\n");
   expect_error("translate @m <@word", 3, "stdin:2: must not contain a word of more than 16384 bytes");
   std::filesystem::remove_all(files_ / "m/vocabulary");
@@ -180,7 +180,7 @@ TEST_F(EvalCommand, Errors) {
   expect_error("eval @m --source @in.de", 2, "--source and --reference must both be given, or neither");
   expect_error("eval @m", 2, "@m does not belong to a run: --source and --reference must name text files");
   expect_error("eval @m --source @in.de --reference @in.de --max-tokens 3", 3,
-               "source:2: must have at most 3 tokens including the end, got 5");
+               "source:2: must have at most 3 tokens, including the end token, got 5");
 }
 
 }  // namespace

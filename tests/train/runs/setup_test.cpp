@@ -231,7 +231,7 @@ TEST(Resume, RefusesAnotherConfigurationAndNamesWhatHasChanged) {
   EXPECT_EQ(message<CheckpointError>([&] { require_same_trajectory(checkpoint, now, file, false); }),
             start + "train.lr was 0.0005 and is now 0.25" + end);
   EXPECT_EQ(message<CheckpointError>([&] { require_same_trajectory(checkpoint, now, directory / "none", false); }),
-            start + "its hash was " + config_hash(before) + " and is now " + config_hash(now) + end);
+            start + "the configuration's hash was " + config_hash(before) + " and is now " + config_hash(now) + end);
 }
 
 TEST(ExitCodes, OneForEachKindOfException) {

@@ -45,8 +45,9 @@ void require_room(const EncodedPairs& pairs, std::int64_t most) {
   for (const auto& [name, side] : {std::pair("source", &pairs.source), {"reference", &pairs.target}})
     for (std::size_t i = 0; i < side->size(); ++i)
       if (std::int64_t((*side)[i].size()) > most)
-        throw FileError(fmt::format("{}:{}", name, i + 1),
-                        fmt::format("must have at most {} tokens including the end, got {}", most, (*side)[i].size()));
+        throw FileError(
+            fmt::format("{}:{}", name, i + 1),
+            fmt::format("must have at most {} tokens, including the end token, got {}", most, (*side)[i].size()));
 }
 
 void require_finite(const ValidationLoss& loss, Transformer& model, Batches& batches) {

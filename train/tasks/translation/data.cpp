@@ -81,9 +81,10 @@ void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, con
       if (cleaned && is_left_out(d, pairs.source[i], pairs.target[i])) continue;
       throw FileError(
           path_in(directory, name + "." + language),
-          fmt::format("line {} has {} tokens, including the end, but {} = {}; raise the limit, or leave out the pair{}",
-                      i + 1, (*side)[i].size(), most == d.max_tokens ? "train.max_tokens" : "model.max_positions", most,
-                      cleaned ? " with data.max_length" : ""));
+          fmt::format(
+              "line {} has {} tokens, including the end token, but {} = {}; raise the limit, or leave out the pair{}",
+              i + 1, (*side)[i].size(), most == d.max_tokens ? "train.max_tokens" : "model.max_positions", most,
+              cleaned ? " with data.max_length" : ""));
     }
 }
 

@@ -26,7 +26,8 @@ Ids Translator::encode(std::string line, const std::string& place) const {
     throw FileError(place, fmt::format("must not contain a word of more than {} bytes", kLongestWord));
   Ids ids = vocabulary_.encode_source(line);
   if (std::int64_t(ids.size()) > most_)
-    throw FileError(place, fmt::format("must have at most {} tokens including the end, got {}", most_, ids.size()));
+    throw FileError(place,
+                    fmt::format("must have at most {} tokens, including the end token, got {}", most_, ids.size()));
   return ids;
 }
 

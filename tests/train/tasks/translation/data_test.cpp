@@ -109,15 +109,18 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
 
 TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {
   // The longest sentence of train.en, in line 2, is dropped by max_ratio; valid.en is never cleaned.
-  EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
-            "@valid.en: line 2 has 5 tokens, including the end, but train.max_tokens = 4; raise the limit, or leave "
-            "out the pair");
-  EXPECT_EQ(refusal<FileError>("valid = 'train'\nmax_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
-            "@train.en: line 2 has 5 tokens, including the end, but train.max_tokens = 4; raise the limit, or leave "
-            "out the pair");  // nor is training text that is also the validation text
-  EXPECT_EQ(refusal<FileError>("max_ratio = 1.5\n[model]\nmax_positions = 2\n"),
-            "@train.de: line 1 has 3 tokens, including the end, but model.max_positions = 2; raise the limit, or leave "
-            "out the pair with data.max_length");
+  EXPECT_EQ(
+      refusal<FileError>("max_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
+      "@valid.en: line 2 has 5 tokens, including the end token, but train.max_tokens = 4; raise the limit, or leave "
+      "out the pair");
+  EXPECT_EQ(
+      refusal<FileError>("valid = 'train'\nmax_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
+      "@train.en: line 2 has 5 tokens, including the end token, but train.max_tokens = 4; raise the limit, or leave "
+      "out the pair");  // nor is training text that is also the validation text
+  EXPECT_EQ(
+      refusal<FileError>("max_ratio = 1.5\n[model]\nmax_positions = 2\n"),
+      "@train.de: line 1 has 3 tokens, including the end token, but model.max_positions = 2; raise the limit, or leave "
+      "out the pair with data.max_length");
   EXPECT_EQ(read("[train]\nmax_tokens = 5\n").train.pairs.source.size(), 3u);
 }
 
