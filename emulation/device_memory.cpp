@@ -91,7 +91,7 @@ void on_fault(int signal, siginfo_t* info, void*) {
       backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);
     }
   }
-  sigaction(signal, &before, nullptr);  // the instruction runs again and now ends the process
+  sigaction(signal, &before, nullptr);  // the faulting instruction runs again and now ends the process
 }
 
 // Returns the arena. It is never destroyed, since tensors may be released after all static objects are destroyed.

@@ -120,7 +120,7 @@ FOLDGRAD_UNSEEN std::size_t shared_offset(const CallSite& site, const void* data
     throw fault(lane, describe_call(lane) + " does not stay within the " + std::to_string(position.shared_bytes) +
                           " bytes of shared memory");
   if ((at - first) % bytes != 0)
-    throw fault(lane, describe_call(lane) + " needs an offset at a multiple of " + std::to_string(bytes) +
+    throw fault(lane, describe_call(lane) + " needs an offset that is a multiple of " + std::to_string(bytes) +
                           " bytes, got byte " + std::to_string(at - first) + " of shared memory");
   return at - first;
 }

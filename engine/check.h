@@ -7,8 +7,8 @@
 
 namespace foldgrad {
 
-// FOLDGRAD_CHECK(C == n, "layer_norm: gamma must have {} entries, got {}", n, C) throws std::invalid_argument.
-// The message is formatted only when the condition fails.
+// FOLDGRAD_CHECK(C == n, "layer_norm: gamma must have {} entries, got {}", n, C) throws std::invalid_argument
+// unless C == n. The message is formatted only then.
 #define FOLDGRAD_CHECK(condition, ...)                       \
   do {                                                       \
     if (!(condition)) [[unlikely]]                           \

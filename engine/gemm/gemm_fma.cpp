@@ -179,7 +179,7 @@ class Product {
   const GemmStrides at_;
   const float *a_, *b_, *bias_;
   float* c_;
-  Range panels_a_{}, panels_b_{}, terms_{};  // the panels of A and B that are packed now, and their terms
+  Range panels_a_{}, panels_b_{}, terms_{};  // the panels of A and B that are currently packed, and their terms
   float *packed_a_ = nullptr, *packed_b_ = nullptr;
 };
 

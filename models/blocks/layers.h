@@ -52,8 +52,8 @@ struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
   Device device;
-  // The number of layers in each stack, for deepnorm; 0 if there is no such stack. Names of a decoder's sites begin
-  // with "decoder.".
+  // The number of layers in each stack, which deepnorm needs; 0 if the model has no such stack. Names of a decoder's
+  // sites begin with "decoder.".
   std::int64_t encoder_layers, decoder_layers;
   double drop_path = 0;  // drop-path rate of the layers that are made
 
@@ -77,8 +77,8 @@ using Attend = std::function<Var(AttentionBlock& block, const Var& in)>;
 
 struct AttentionNames {
   std::string scope, norm;                 // the sublayer's scope, and the site of its normalizer
-  std::vector<std::string> qkv = {"qkv"};  // names of the linear layers SCOPE.qkv: one layer for q, k and v, or three
-  std::string out = "proj";                // name of the linear layer SCOPE.out
+  std::vector<std::string> qkv = {"qkv"};  // linear layers within `scope`: one layer for q, k and v, or three
+  std::string out = "proj";                // output layer within `scope`
 };
 
 struct AttentionBlock {

@@ -103,7 +103,7 @@ Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const ChannelN
                  const ChannelNormOptions& options, const ChannelPass& pass,
                  std::shared_ptr<ChannelRecord> record = nullptr);
 
-// Returns the affine map at inference.  [CN-4]
+// Returns the affine map that channel_norm computes at inference. [CN-4]
 AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,
                          const ChannelNormOptions& options);
 

@@ -18,8 +18,8 @@ enum class Granularity : std::uint8_t {
   channel,    // each channel decides for itself
   layer_any,  // all channels skip if the test fires for any channel
   layer_sum,  // all channels skip if the test fires for sums over channels; a lasting change may make them skip forever
-  pooled      // as layer_any, but with one threshold from the entries of all channels, as in the released code; if the
-              // channels have equal levels, they may skip forever
+  pooled      // like layer_any, but one threshold for the entries of all channels, as in the released code; if the
+              // entries of all channels are similar, they may skip forever
 };
 // The update of psi_ema after a skip. ema: average it with G; literal: replace it by G; freeze: keep it.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };

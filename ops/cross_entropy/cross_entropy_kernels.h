@@ -43,7 +43,7 @@ struct CrossEntropyTargets {
   std::int64_t ignore_index;
 
   FOLDGRAD_HD bool counts(std::int64_t r) const { return first[r] != ignore_index; }
-  // Returns the share of class c in row r's target.
+  // Returns the probability of class c in row r's target.
   template <class Value>
   FOLDGRAD_HD Value share(std::int64_t r, std::int64_t c) const {
     if (!second) return Value(c == first[r]);

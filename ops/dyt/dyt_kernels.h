@@ -1,6 +1,6 @@
-// Element-wise kernels of a function F (engine/cpu/elementwise.h); parameter gradients are sums over rows
-// (engine/cpu/column_sums.h). Kernels read the scalars themselves, so that the host never waits for their values. They
-// do so before the loop: inside the loop, the compiler would have to assume that a store changes the scalars, and could
+// Element-wise kernels for a function F, tanh or erf (engine/cpu/elementwise.h); parameter gradients are sums over rows
+// (engine/cpu/column_sums.h). Kernels read alpha and shift themselves, so that the host never waits for their values.
+// They do so before the loop: inside the loop, the compiler would have to assume that a store changes them, and could
 // not vectorise.
 #pragma once
 #include "engine/cpu/vector_math.h"

@@ -29,8 +29,8 @@ struct RotaryTable {
 };
 
 // `places` is i64 [N] on x's device. Throws std::invalid_argument unless x is [N, H D], `columns` is a multiple of D
-// and at most H D, and places and the table fit x. On the CPU, it also throws for a place outside the table. On CUDA, a
-// check would make the host wait; there, the row of such a place becomes NaN.
+// and at most H D, and the sizes of places and the table match x. A place outside the table throws too on the CPU. On
+// CUDA, where a check would make the host wait, its row becomes NaN.
 Var rotary(const Var& x, const Tensor& places, const RotaryTable& table, std::int64_t columns);
 
 }  // namespace foldgrad

@@ -17,7 +17,7 @@ struct ScaleNormNode {
 
   const char* name() const { return g.defined() ? "scale_norm" : "unit_rows"; }
 
-  // Differentiates scale_norm [SN-1] and unit_rows [FN-1]: computes dx [SN-2] and dg of scale_norm [SN-3].
+  // Differentiates scale_norm [SN-1] and unit_rows [FN-1]: computes dx [SN-2] and, for scale_norm, dg [SN-3].
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;

@@ -92,7 +92,7 @@ TEST(EmulationAsyncCopies, MisalignmentAndForgottenCopiesAreErrors) {
   EXPECT_EQ(error(1632), "no error");
   const std::string copy = "cp.async" + at(kCopyLine);
   EXPECT_EQ(error(800),
-            kFirstThread + copy + " needs an offset at a multiple of 16 bytes, got byte 8 of shared memory");
+            kFirstThread + copy + " needs an offset that is a multiple of 16 bytes, got byte 8 of shared memory");
   EXPECT_EQ(error(3200), kFirstThread + copy + " does not stay within the 32 bytes of shared memory");
   EXPECT_EQ(error(8), kFirstThread + copy + " needs an address at a multiple of 16 bytes, got one 8 past it");
   EXPECT_EQ(error(16), kFirstThread + "has returned without waiting for its " + copy);

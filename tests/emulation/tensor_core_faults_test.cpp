@@ -99,7 +99,7 @@ TEST(EmulationTensorCores, MisalignmentIsAnError) {
   const auto error = [](int offset) { return error_of_kernel(load_kernel, {1, 32, 64}, Integers{nullptr, offset}); };
   const std::string start = kFirstThread + "ldmatrix" + at(kLoadLine);
   EXPECT_EQ(error(48), "no error");
-  EXPECT_EQ(error(8), start + " needs an offset at a multiple of 16 bytes, got byte 8 of shared memory");
+  EXPECT_EQ(error(8), start + " needs an offset that is a multiple of 16 bytes, got byte 8 of shared memory");
   EXPECT_EQ(error(49), start + " does not stay within the 64 bytes of shared memory");
   EXPECT_EQ(error(-16), start + " does not stay within the 64 bytes of shared memory");
 }

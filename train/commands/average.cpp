@@ -17,8 +17,9 @@ std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t l
   // Ignores checkpoints that are left from before a rollback.
   if (latest >= 0) std::erase_if(steps, [&](std::int64_t step) { return step > latest; });
   if (std::int64_t(steps.size()) < last)
-    throw CheckpointError(fmt::format("{}: there must be {} checkpoints, got {} (output.keep sets how many are kept)",
-                                      checkpoints, last, steps.size()));
+    throw CheckpointError(
+        fmt::format("{}: there must be at least {} checkpoints, got {} (output.keep sets how many are kept)",
+                    checkpoints, last, steps.size()));
   std::vector<std::string> paths;
   for (std::size_t i = steps.size() - std::size_t(last); i < steps.size(); ++i)
     paths.push_back(checkpoints + "/" + checkpoint_files::step_name(steps[i]));

@@ -60,7 +60,7 @@ class TrainingRun {
   Training training_;
   Selection selection_;
   std::optional<RunLogger> logger_;
-  std::int64_t first_ = 0;  // updates made by an earlier start
+  std::int64_t first_ = 0;  // updates made before the run was resumed
   double seconds_ = 0;      // time spent on updates since then
   bool unsaved_ = false;    // true if the last checkpoint could not be written
 };

@@ -23,8 +23,8 @@ struct DeviceName {
 // Returns no value for any other text.
 std::optional<DeviceName> parse_device(const std::string& text);
 
-// The GPU that "auto" chooses among `devices` GPUs: the first usable one. trouble(i) says why GPU i cannot be used, and
-// is empty if it can. If no GPU is usable, the result has the trouble of the first GPU.
+// The GPU that "auto" chooses among `devices` GPUs: the first usable one. trouble(i) returns the reason why GPU i
+// cannot be used, or an empty text. If no GPU is usable, the result contains the reason for GPU 0.
 struct AutomaticDevice {
   std::optional<int> index;
   std::string trouble;

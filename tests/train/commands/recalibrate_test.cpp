@@ -109,7 +109,7 @@ TEST_F(AverageCommand, TakesTheLastOfARun) {
   expect_error("average --last 2 @run -o @run", 3,
                "@run: is a run, which has its own models; choose another directory");
   expect_error("average --last 4 @run -o @b", 4,
-               "@run/checkpoints: there must be 4 checkpoints, got 3 (output.keep sets how many are kept)");
+               "@run/checkpoints: there must be at least 4 checkpoints, got 3 (output.keep sets how many are kept)");
   expect_error("average --last 2 @run @m -o @b", 2, "average: --last must be used with exactly one run, got 2 paths");
   TransformerConfig config = model_->config();
   config.normalizer_options["eps"] = "1e-3";

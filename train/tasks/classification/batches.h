@@ -39,7 +39,7 @@ class ImageBatches : public Prefetched<ImageBatch> {
 struct HoldOut {
   std::vector<std::int64_t> train, valid;
 };
-// Shuffles the images by the seed and holds out the last `valid` of them. Throws std::invalid_argument if either part
+// Shuffles the images with the seed and holds out the last `valid` of them. Throws std::invalid_argument if either part
 // would be empty.
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed);
 

@@ -1,7 +1,7 @@
-// Converts text to ids and back, including white space and newlines, for models that predict text. In a model
-// directory, vocabulary/ has:
-//   vocabulary.json      format and kind; for characters, also the characters in the order of their ids
-//   sentencepiece.model  the pieces (bpe)
+// Converts text, including white space and newlines, to ids and back, for models that predict text. In a model
+// directory, vocabulary/ contains:
+//   vocabulary.json      the format and the kind; for kind "characters", also the characters in the order of their ids
+//   sentencepiece.model  the pieces, for kind "bpe"
 #pragma once
 #include <optional>
 

@@ -1,9 +1,9 @@
 // Training pairs in batches of similar length, as fairseq makes them.
 //
-//   [BAT-1]  Order: all pairs are permuted once by the seed, then sorted stably by target length, then by source
-//            length; so the source length is the first criterion.
-//   [BAT-2]  Batches are filled in that order as long as rows * longest source or target <= max_tokens. The number of
-//            rows of each is a multiple of `multiple`, or less than `multiple`.
+//   [BAT-1]  Order: all pairs are shuffled once with the seed, then sorted by source length. Pairs with equal source
+//            lengths are sorted by target length, and the rest stay in shuffled order.
+//   [BAT-2]  Batches are filled in that order while rows * max(longest source, longest target) <= max_tokens. The
+//            number of rows of each is a multiple of `multiple`, or less than `multiple`.
 //   [BAT-3]  The set of batches is the same in every epoch; their order is drawn anew from the seed and the epoch.
 //   [BAT-4]  The decoder's input is the target with its last token, eos, moved to the front.
 //
