@@ -27,7 +27,7 @@ class ReportTables(PageTest):
                 3: {"misses": 7.0, "extra": 1.0}, 9: {"misses": 3.0, "extra": 2.0}}, smaller_is_better=True)),
             ("goals", "points", "", log("hits", {3: {"hits": 7.0}, 9: {"hits": 3.0}})),
             ("sentences", "transformer", "", log("bleu", {
-                3: {"bleu": 0.58, "tokenized_bleu": 0.0}, 9: {"bleu": 30.0, "tokenized_bleu": 31.0}})),
+                3: {"bleu": 0.58, "tokenized_bleu": 0.0}, 9: {"bleu": 30.0, "tokenized_bleu": 30.01}})),
             ("early", "transformer", "", log("bleu", {
                 3: {"bleu": 0.58, "tokenized_bleu": 0.0}, 9: {"bleu": 0.75, "tokenized_bleu": 0.0}})),
         ):

@@ -89,6 +89,17 @@ def expect(holds, what):
         sys.exit(what)
 
 
+def run_tests(module, printed, *tests):
+    """Calls the tests of a module that is run as a program, with one thread of PyTorch, and then prints this."""
+    if module != "__main__":
+        return
+    import torch
+    torch.set_num_threads(1)
+    for test in tests:
+        test()
+    print(printed)
+
+
 def expect_error(kind, message, call):
     """Checks that call() raises an error of this kind whose text contains the message."""
     try:

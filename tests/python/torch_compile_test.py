@@ -1,7 +1,7 @@
 """foldgrad_torch under torch.compile and torch.export: the same numbers and the same state as without."""
 import copy
 
-from setting import expect, expect_error, largest_difference, require, warnings_of
+from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
 
 require("torch")
 import torch  # noqa: E402
@@ -97,13 +97,5 @@ def exported():
     expect(roots == [2, 0], f"square roots in the graph, unfolded and folded: {roots}")
 
 
-def main():
-    torch.set_num_threads(1)
-    warnings_of(exported)
-    compiled()
-    checkpointed()
-    print("compiled and exported, foldgrad_torch computes the same")
-
-
-if __name__ == "__main__":
-    main()
+run_tests(__name__, "compiled and exported, foldgrad_torch computes the same", lambda: warnings_of(exported), compiled,
+          checkpointed)

@@ -1,7 +1,7 @@
 """fold() of PyTorch's decoder: its layers, nn.Transformer, and encoders and decoders that a user connects."""
 import copy
 
-from setting import expect, expect_error, require
+from setting import expect, expect_error, require, run_tests
 
 require("torch", "safetensors")
 import torch  # noqa: E402
@@ -119,12 +119,4 @@ def other_widths():
         expect(report.done["of_memory"] == "into attention.key, attention.value", f"{report}")
 
 
-def main():
-    torch.set_num_threads(1)
-    for test in (layers, whole, patterns, other_widths):
-        test()
-    print("decoders fold")
-
-
-if __name__ == "__main__":
-    main()
+run_tests(__name__, "decoders fold", layers, whole, patterns, other_widths)

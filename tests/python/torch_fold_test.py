@@ -1,7 +1,7 @@
 """fold() of foldgrad_torch: the folded model gives the same outputs, and keeps normalizers that do not fold."""
 import copy
 
-from setting import expect, expect_error, largest_difference, require, warnings_of
+from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
 
 require("torch", "safetensors")
 import torch  # noqa: E402
@@ -211,12 +211,5 @@ def fold_quietly(model):
     return folded[0]
 
 
-def main():
-    torch.set_num_threads(1)
-    for test in (encoders, biases_are_made, models_of_others, sequences, refusals, errors, precision_and_warm_up):
-        test()
-    print("folded models compute what the unfolded ones do")
-
-
-if __name__ == "__main__":
-    main()
+run_tests(__name__, "folded models compute what the unfolded ones do", encoders, biases_are_made, models_of_others,
+          sequences, refusals, errors, precision_and_warm_up)

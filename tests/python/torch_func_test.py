@@ -5,7 +5,7 @@ import math
 from functools import partial
 from unittest.mock import patch
 
-from setting import expect, expect_error, largest_difference, require
+from setting import expect, expect_error, largest_difference, require, run_tests
 
 require("torch")
 import torch  # noqa: E402
@@ -114,12 +114,4 @@ def on_host():
         expect(len(skips) >= (5 if kind in un else 3), f"{norms[0]}: only {max(skips)} skips")
 
 
-def main():
-    torch.set_num_threads(1)
-    for test in (in_grad, mapped, sums, on_host):
-        test()
-    print("foldgrad_torch works under torch.func")
-
-
-if __name__ == "__main__":
-    main()
+run_tests(__name__, "foldgrad_torch works under torch.func", in_grad, mapped, sums, on_host)

@@ -1,5 +1,5 @@
 """UN, MABN and PNStar of foldgrad_torch: gradients, state and its precision, and passes that must not count."""
-from setting import expect, expect_error, largest_difference, require, warnings_of
+from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
 
 require("torch")
 import torch  # noqa: E402
@@ -249,13 +249,6 @@ def errors():
     expect_error(RuntimeError, "there are no second derivatives in training", first.sum().backward)
 
 
-def main():
-    torch.set_num_threads(1)
-    for test in (warm_up_is_exact, gradients, state, longest_hold, held_channels, channels_at_axis_1,
-                 precision, passes_that_do_not_count, warm_up, inference_without_statistics, errors):
-        test()
-    print("the normalizers of foldgrad_torch behave")
-
-
-if __name__ == "__main__":
-    main()
+run_tests(__name__, "the normalizers of foldgrad_torch behave", warm_up_is_exact, gradients, state, longest_hold,
+          held_channels, channels_at_axis_1, precision, passes_that_do_not_count, warm_up, inference_without_statistics,
+          errors)

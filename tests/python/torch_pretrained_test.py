@@ -3,7 +3,7 @@ statistics over; calibrate() makes statistics; models are copied after a trainin
 import copy
 import importlib.util
 
-from setting import expect, expect_error, largest_difference, require, warnings_of
+from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
 
 require("torch", "safetensors")
 import torch  # noqa: E402
@@ -282,12 +282,5 @@ def averaged():
     expect(not warnings_of(lambda: fold(mean)), "a warning about an averaged counter")
 
 
-def main():
-    torch.set_num_threads(1)
-    for test in (sequences, different_axes, by_graph, of_timm, taken_over, calibrated, after_a_training_pass, averaged):
-        test()
-    print("pretrained models fold and go on")
-
-
-if __name__ == "__main__":
-    main()
+run_tests(__name__, "pretrained models fold and go on", sequences, different_axes, by_graph, of_timm, taken_over,
+          calibrated, after_a_training_pass, averaged)

@@ -1,6 +1,6 @@
 """replace_norms() of foldgrad_torch: models of PyTorch, timm and nanoGPT are converted and train; other normalizers are
 refused, with the reason."""
-from setting import expect, expect_error, largest_difference, require
+from setting import expect, expect_error, largest_difference, require, run_tests
 
 require("torch", "safetensors")
 import torch  # noqa: E402
@@ -210,12 +210,5 @@ def nothing_to_replace():
     expect(list(report.done) == ["h.0.ln_1", "h.1.ln_1"] and not report.refused, f"where:\n{report}")
 
 
-def main():
-    torch.set_num_threads(1)
-    for test in (in_an_encoder, in_models_of_others, by_what_they_compute, nothing_to_replace):
-        test()
-    print("replace_norms replaces what it can and says what it cannot")
-
-
-if __name__ == "__main__":
-    main()
+run_tests(__name__, "replace_norms replaces what it can and says what it cannot", in_an_encoder, in_models_of_others,
+          by_what_they_compute, nothing_to_replace)
