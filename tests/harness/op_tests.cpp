@@ -154,6 +154,7 @@ void repeats(const OpSpec& spec) {
     for (Device device : devices())
       expect_identical(c, run_case(c, DType::f32, device), run_case(c, DType::f32, device),
                        std::string("again on ") + name(device));
+    set_threads(3);
     const OpResult many = run_case(c, DType::f32, Device::cpu);
     set_threads(1);
     const OpResult one = run_case(c, DType::f32, Device::cpu);

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "emulation/sanitizers.h"
-#include "engine/cpu/threads.h"
 #include "engine/memory.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
@@ -198,21 +197,6 @@ TEST(Attention, PackedOperandsGiveTheSame) {
       for (std::size_t i = 0; i < want.size(); ++i)
         EXPECT_TRUE(identical(all[i], want[i])) << i << " on " << name(device) << ", " << name(dtype);
     }
-}
-
-TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
-  const int before = threads();
-  const Sizes s{3, 100, 70, 2, 20};
-  const Rows rows(s, Lengths::ragged);
-  const std::vector<Tensor> in = random_operands(rows, s);
-  set_threads(1);
-  const std::vector<Tensor> want = run(in, with(2, true, 0.1), rows, DType::f32);
-  for (int n : {2, 5}) {
-    set_threads(n);
-    const std::vector<Tensor> got = run(in, with(2, true, 0.1), rows, DType::f32);
-    for (std::size_t k = 0; k < want.size(); ++k) EXPECT_TRUE(identical(got[k], want[k])) << n << " threads, " << k;
-  }
-  set_threads(before);
 }
 
 TEST(Attention, ATT_6_KeysOfOtherSegmentsMayHoldAnything) {

@@ -71,6 +71,7 @@ const RegisterOp kAttention({
               attention_case({1, 33, 31, 1, 33}, with(1, true, 0.5), kEqual),
               attention_case({1, 31, 65, 1, 5}, with(1), kEqual),
               attention_case({1, 65, 32, 1, 5}, with(1, true), kEqual),
+              attention_case({3, 100, 70, 2, 20}, with(2, true, 0.1), kRagged),
               attention_case({2, 3, 2, 1, 128}, with(1), kEqual)},
     .errors =
         {attention_error("attention: q must have 2 axes (row, column), got f32 [1, 2, 4] on cpu", {1, 2, 4}, {1, 2, 4},

@@ -54,12 +54,5 @@ TEST(Reindex, REINDEX_1_REINDEX_2_WorkedByHand) {
                  });
 }
 
-TEST(Reindex, TheInvertedOrderUndoesIt) {
-  Tape tape;
-  const Tensor x = randn({2 * 49, 3}, 1);
-  const RowOrder order = strided(49, 5, Device::cpu);
-  EXPECT_TRUE(close(reindex(reindex(tape.constant(x), order), order.inverted()).value(), x, 0));
-}
-
 }  // namespace
 }  // namespace foldgrad::testing
