@@ -230,17 +230,6 @@ TEST_F(Threads, AChildProcessStartsItsOwn) {
   EXPECT_EQ(runs_of_each(100), std::vector<int>(100, 1));
 }
 
-TEST_F(Threads, OneThreadIsAPlainLoop) {
-  set_threads(1);
-  const std::thread::id caller = std::this_thread::get_id();
-  std::vector<std::int64_t> order;
-  parallel(5, [&](std::int64_t piece) {
-    EXPECT_EQ(std::this_thread::get_id(), caller);
-    order.push_back(piece);
-  });
-  EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
-}
-
 TEST_F(Threads, RefusedNumbers) {
   EXPECT_EQ(message<std::invalid_argument>([] { set_threads(0); }),
             "threads: the number of threads must be at least 1, got 0");
