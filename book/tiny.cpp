@@ -476,8 +476,7 @@ void run(Norm norm) {
   for (int step = 1; step <= 1000; ++step) {
     Points batch = spirals(64, random);
     if (step == 50 || step == 250)
-      std::printf("  step %4d  gradients differ from difference quotients by %.0e\n", step,
-                  gradient_error(model, batch));
+      std::printf("  step %4d  gradient error %.0e, by difference quotients\n", step, gradient_error(model, batch));
     if (step == 600)  // an accident: a batch whose values are a hundred times too large
       for (double& v : batch.at.values) v *= 100;
     const double loss = loss_of(model, batch, /*backward=*/true);
