@@ -116,7 +116,7 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
   EXPECT_STREQ(heads(same), "kept");
   EXPECT_STREQ(heads(same + ";train.head=new"), "new");
   EXPECT_STREQ(heads("data.directory=renamed"), "new");
-  EXPECT_TRUE(contains(account_, "step-00000003; new head: head.weight, head.bias; iterations"));
+  EXPECT_TRUE(contains(account_, "step-00000003; new head: head.weight, head.bias; iteration counts"));
   EXPECT_STREQ(heads("data.directory=renamed;train.head=keep"), "kept");
   EXPECT_STREQ(heads("data.directory=more"), "new");
   EXPECT_EQ(refused("data.directory=more;train.head=keep"),
