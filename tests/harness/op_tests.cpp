@@ -147,7 +147,7 @@ void thread_orders(const OpSpec& spec) {
   }
 }
 
-// Checks that a second run gives the same bits, and that one CPU thread does, too.
+// Checks that a second run gives the same bits, and that one CPU thread gives those of three.
 void repeats(const OpSpec& spec) {
   const int before = threads();
   for (const OpCase& c : spec.cases) {

@@ -169,7 +169,7 @@ struct RowBits {
 
 __device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
 
-// Of the 64 keys that begin at j0, finds those that this lane's two queries see. The warp's 16 queries begin at i0.
+// Finds which of the 64 keys from j0 this lane's two queries see. The warp's 16 queries begin at i0.
 __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, int i0, int j0) {
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
