@@ -96,7 +96,9 @@ std::vector<Command> commands(const BuildInfo& build, const std::vector<std::str
       {"train", "Train a model on parallel text, images or text (docs/training.md)",
        [=](CLI::App& command) { return add_train(command, build, arguments); }},
       {"translate", "Translate text line by line from stdin to stdout", add_translate},
-      {"verify", "Check folding, padding, gradients, windows of statistics and outliers of a model", add_verify},
+      {"verify",
+       "Check folding, independence of other examples, gradients, windows of statistics and outliers of a model",
+       add_verify},
       {"verify-traces", "Replay recorded traces of normalizers and print the largest differences (docs/traces.md)",
        add_verify_traces},
   };
