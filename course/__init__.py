@@ -21,8 +21,8 @@ THINK = {  # a phrase in the message of an exception -> a hint
     "incompatible function": "help() of this function names its arguments; the object before the dot counts as the "
                              "first. Which one is missing, or of another type?",
     "has no attribute": "Of which type is the object before the dot? dir() lists what it has, help() explains it.",
-    "zero-size array": "An array is empty here. Which line fills it, and does that line run before?",
-    "'generator'": "A call of a generator only makes it. What runs it, and gives its result?",
+    "zero-size array": "An array is empty here. Which line fills it, and has that line run before?",
+    "'generator'": "Calling a generator function only creates the generator. What runs it and returns its result?",
     "a checkpoint can restore": "A checkpoint reads and writes the Tensors in self.state. What does yours hold?",
     "": "What does this line need, and what did it get? Print types and shapes before it."}
 NO_LINE = "What does the docstring promise? Print what your function returns: its type and its shape."

@@ -1,4 +1,4 @@
-"""Runs a kernel that is written as a generator like a GPU does, with blocks of threads, shared memory and barriers.
+"""Runs a kernel, written as a generator, as a GPU does: with blocks of threads, shared memory and barriers.
 
 chapters/ch10_kernel.md has an example. Between two barriers, threads run in a random order. launch() raises Fault where
 a GPU would silently compute garbage: if an index is out of bounds, if one thread writes a word that another uses

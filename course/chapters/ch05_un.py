@@ -13,7 +13,7 @@ class UN:
 
     def __init__(self, channels, window, warmup, alpha=0.9, eps=1e-5):
         self.window, self.warmup, self.alpha, self.eps = window, warmup, alpha, eps
-        self.t = 0                                  # number of the iteration; the first is 1
+        self.t = 0                                  # iteration number; the first is 1
         self.run_var = np.ones(channels)            # running average of var_hat, for inference
         self.win_sq = np.zeros((window, channels))  # a ring of the last mean squares q
         self.win_g = np.zeros((window, channels))   # a ring of the last gradient statistics G
@@ -21,7 +21,7 @@ class UN:
 
     # Exercise 5.2
     def forward(self, x):
-        """Makes a training pass, which updates t, win_sq and run_var. Returns z, and what backward() needs to know."""
+        """Runs a training pass, which updates t, win_sq and run_var. Returns z, and what backward() needs to know."""
         self.t += 1
         q = np.mean(x * x, axis=0)
         self.win_sq[self.t % self.window] = q
@@ -34,8 +34,8 @@ class UN:
 
     # Exercise 5.3
     def backward(self, saved, dy):
-        """Returns dx for the pass that returned `saved`, and updates win_g and psi_ema. That pass may not be the
-        last."""
+        """Returns dx for the pass that returned `saved`, and updates win_g and psi_ema. Other passes may have run
+        since."""
         t, full, active, z, rstd = saved
         G = np.mean(dy * z, axis=0)
         self.win_g[t % self.window] = G

@@ -38,7 +38,7 @@ def to_bf16(x):
 
 
 class Training:
-    """Trains a small network with UN to multiply two numbers. The number of a step determines its data."""
+    """Trains a small network with UN to multiply two numbers. The step number determines the data."""
 
     def __init__(self):
         self.step = 0

@@ -77,8 +77,8 @@ def check_4(m):
     values = [0.3, 2.0]
     case = "x^3 y + 4y at (0.3, 2), k = 0, step = 0.1"
     other = "This is the slope in the other number. Which of them does k name?"
-    sides = "This has the value at x itself. Which two places make most of the error vanish?"
-    far = "How far apart are the two places at which you take f?"
+    sides = "This has the value at x itself. Which two points make most of the error vanish?"
+    far = "How far apart are the two points at which you evaluate f?"
     relative = "By which number do you move values[k], and does it depend on values[k]?"
     known = ((-0.56, "Does f rise or fall here? Which of the two values comes first?"), (4.027, other),
              (0.54, "Which step did you use?"), (0.74, sides), (0.38, sides), (0.28, far), (1.12, far),

@@ -56,11 +56,11 @@ def check_3(m):
     x = np.array([[1, 0], [2, 1], [0, 1], [1, 3], [5, 1], [4, 2], [0, 3]], np.float32)
     tapes, of_rows = [], m.logits
     m.logits = lambda tape, *given: tapes.append(tape) or of_rows(tape, *given)
-    larger, share = "The larger the logit, the more probable its class.", "A share is between 0 and 1."
+    larger, share = "The larger the logit, the more probable its class.", "A fraction is between 0 and 1."
     count = "How many rows are there, and how many are right?"
-    near(m.accuracy(p, x, np.array([0, 0, 1, 0, 0, 1, 1])), 5 / 7, "Of which rows is it a share? How do both logits of "
-         "a row name its spiral?", "5 of 7 rows are right",
+    near(m.accuracy(p, x, np.array([0, 0, 1, 0, 0, 1, 1])), 5 / 7, "Of which rows is it the fraction? How do both logits "
+         "of a row name its spiral?", "5 of 7 rows are right",
          known=((2 / 7, larger), (5, share), (500 / 7, share), (5 / 200, count), (5 / 14, count),
-                (3 / 7, "This is the share of class 1. Which rows are right?")))
+                (3 / 7, "This is the fraction of class 1. Which rows are right?")))
     expect(not any(tape.recording for tape in tapes), "No one goes back here. Which tape keeps nothing?",
            "a tape that records", "a tape that does not record")

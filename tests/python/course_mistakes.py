@@ -16,7 +16,7 @@ MISTAKES = {
             ("    loss.grad = 1.0\n", "", "dL/dL"),
             ("    while loss.tape.steps:\n        loss.tape.steps.pop()()",
              "    for step in reversed(loss.tape.steps):\n        step()", "second call")],
-    "1.4": [("(f(above) - f(below)) / (2 * step)", "(f(above) - f(values)) / step", "two places"),
+    "1.4": [("(f(above) - f(below)) / (2 * step)", "(f(above) - f(values)) / step", "two points"),
             ("/ (2 * step)", "/ step", "How far apart"),
             ("list(values), list(values)", "values, list(values)", "still needs"),
             ("(f(above) - f(below)) / (2 * step)", "(f(below) - f(above)) / (2 * step)", "rise or fall"),
