@@ -1,4 +1,4 @@
-# Flags of all compilations.
+# Compiler flags for all targets.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -31,7 +31,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     string(APPEND march -v${foldgrad_cpu_level})
   endif()
 elseif(FOLDGRAD_CPU MATCHES "^x86")
-  message(FATAL_ERROR "FOLDGRAD_CPU=${FOLDGRAD_CPU} is no instruction set of ${CMAKE_SYSTEM_PROCESSOR}; "
+  message(FATAL_ERROR "FOLDGRAD_CPU=${FOLDGRAD_CPU} is not an instruction set of ${CMAKE_SYSTEM_PROCESSOR}; "
                       "use AUTO or native")
 endif()
 if(FOLDGRAD_CPU STREQUAL native)
@@ -95,13 +95,13 @@ if(FOLDGRAD_SANITIZE)
   add_compile_options(-fsanitize=${FOLDGRAD_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${FOLDGRAD_SANITIZE})
   if(FOLDGRAD_SANITIZE MATCHES undefined)
-    # The first four take a quarter of the compiler's time. AddressSanitizer sees the resulting bad accesses.
+    # These four take a quarter of the compile time. AddressSanitizer sees the resulting bad accesses.
     add_compile_options(-fno-sanitize=null,vptr,object-size,pointer-overflow -fno-sanitize-recover=all)
   endif()
   foldgrad_feature("Sanitizers" ON "${FOLDGRAD_SANITIZE}" "")
 endif()
 
-# Precompiled headers, and 8 or 24 sources compiled as one, save time when everything is built. They are an option
+# Precompiled headers, and 8 or 32 sources compiled as one, save time when everything is built. They are an option
 # because ccache then shares no object between build directories, and a change in one source compiles all of these.
 set(launcher "")
 if(FOLDGRAD_PRECOMPILE)

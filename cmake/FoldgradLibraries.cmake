@@ -51,8 +51,8 @@ macro(foldgrad_find_for_cuda name library header)
   endif()
 endmacro()
 
-# Drops a found library of products unless check_cxx_source_KIND() accepts the code; `otherwise` is the reason to print.
-# PROPERTY names the result in the cache.
+# Drops a matrix product library that was found, unless check_cxx_source_KIND() accepts the code; `otherwise` is the
+# reason to print. PROPERTY names the result in the cache.
 function(foldgrad_check name property kind otherwise code)
   if(NOT found)
     if(why STREQUAL "not found")
@@ -127,7 +127,7 @@ if(foldgrad_openssl_include)
   target_include_directories(OpenSSL::Crypto SYSTEM INTERFACE ${foldgrad_openssl_include})
 endif()
 
-# Not through oneDNN's own package file: Debian's demands OpenCL, which only its GPU part needs.
+# We do not use oneDNN's package file: Debian's demands OpenCL, which only the GPU part needs.
 foldgrad_find(ONEDNN dnnl oneapi/dnnl/dnnl.hpp)
 foldgrad_check(onednn uses_openmp compiles "${not_openmp}" "
   #include <oneapi/dnnl/dnnl_config.h>
@@ -152,7 +152,7 @@ foldgrad_check(cblas uses_openmp runs "${not_openmp}" "
   int main() { return openblas_get_parallel() == OPENBLAS_OPENMP ? 0 : 1; }")
 foldgrad_optional(CBLAS "OpenBLAS" libopenblas-openmp-dev)
 
-# Both ask OpenMP for the number of their threads, which engine/gemm/one_thread.h keeps at 1. Nothing else uses OpenMP.
+# Both ask OpenMP for the number of threads, which engine/gemm/one_thread.h keeps at 1. Nothing else uses OpenMP.
 if(foldgrad_have_onednn OR foldgrad_have_cblas)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()

@@ -39,7 +39,7 @@ foldgrad_option(FOLDGRAD_CUBLAS AUTO "cuBLAS for matrix products on the GPU" AUT
 foldgrad_option(FOLDGRAD_CUDNN AUTO "cuDNN for convolutions on the GPU" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_ONEDNN AUTO "oneDNN for f32 and bf16 matrix products on the CPU" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_CBLAS AUTO "OpenBLAS for f64 matrix products on the CPU" AUTO ON OFF)
-foldgrad_option(FOLDGRAD_FAST ON "Fast kernels (fast/) beside the plain ones" ON OFF)
+foldgrad_option(FOLDGRAD_FAST ON "Fast kernels (fast/) in addition to the plain ones" ON OFF)
 foldgrad_option(FOLDGRAD_SENTENCEPIECE AUTO "SentencePiece, to cut text into pieces" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_MPI AUTO "MPI, to train with several processes" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_ZMQ AUTO "ZeroMQ, to train with processes of torchrun" AUTO ON OFF)

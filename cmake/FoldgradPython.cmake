@@ -1,5 +1,5 @@
-# The Python package: the module foldgrad._core of python/binding/, and python/foldgrad/. Needs nanobind, which is a
-# package of Python: scripts/python.sh nanobind.
+# The Python package: the module foldgrad._core of python/binding/, and python/foldgrad/. Needs nanobind, a Python
+# package: scripts/python.sh nanobind.
 
 find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT

@@ -1,6 +1,6 @@
-# Libraries, one per top folder. The names of sources decide if they belong to a build, and their flags:
-#   NAME_LIBRARY.cpp     where this build has LIBRARY (onednn, cudart, libpng ...); a file LIBRARY.cpp likewise
-#   NAME_no_LIBRARY.cpp  where it has not
+# Libraries, one per top folder. A source's name decides whether it belongs to a build, and its flags:
+#   NAME_LIBRARY.cpp     if this build has LIBRARY (onednn, cudart, libpng ...); a file LIBRARY.cpp likewise
+#   NAME_no_LIBRARY.cpp  if it does not
 #   fast/NAME.*          unless FOLDGRAD_FAST=OFF (engine/fast.h)
 #   NAME_fma.cpp         a * b + c of vector types becomes one instruction, which no function expresses
 
@@ -76,7 +76,7 @@ function(foldgrad_add_kernels library kernels)
 endfunction()
 
 # A library of the sources in `folder`; further arguments are linked. Other projects call foldgrad_engine
-# foldgrad::engine. It requires C++20 of those who link it; kernels, which are C++17, link only the settings.
+# foldgrad::engine. Targets that link it must use C++20; kernels, which are C++17, link only the settings.
 function(foldgrad_add_library library folder)
   foldgrad_sources(${folder} host kernels)
   add_library(${library} ${foldgrad_library_type} ${host})
@@ -101,7 +101,7 @@ function(foldgrad_compile_apart library part pattern)
   set_target_properties(${library} PROPERTIES SOURCES "${others};$<TARGET_OBJECTS:${part}>")
 endfunction()
 
-# Adds the optional libraries of this build to a library's list of links; all see their headers.
+# Adds the optional libraries of this build to a list of links, and their headers to the include path of all targets.
 function(foldgrad_link_optional links)  # their names follow
   foreach(library ${ARGN})
     if(foldgrad_have_${library})
@@ -184,7 +184,7 @@ endforeach()
 
 include(FoldgradReport)
 
-# The configuration of `foldgrad demo`, as a string of C++.
+# The configuration of `foldgrad demo`, as a C++ string.
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS configs/numbers.toml)
 file(READ ${PROJECT_SOURCE_DIR}/configs/numbers.toml demo_config)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/demo_config.cpp.in ${PROJECT_BINARY_DIR}/demo/demo_config.cpp @ONLY)
@@ -237,7 +237,7 @@ set(CMAKE_UNITY_BUILD OFF)
 # The engine in one file, for readers. It uses no other file.
 add_executable(tiny ${PROJECT_SOURCE_DIR}/book/tiny.cpp)
 
-# The ladders of products, which only tests and a benchmark link.
+# The matrix product ladders, which only tests and a benchmark link.
 set(foldgrad_library_type STATIC)
 foldgrad_add_library(foldgrad_ladder ${PROJECT_SOURCE_DIR}/book/ladder foldgrad_engine)
 

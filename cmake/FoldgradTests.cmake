@@ -8,7 +8,7 @@ set(folders engine ladder ops models train realdata book)
 if(foldgrad_cuda STREQUAL EMULATE)
   list(APPEND folders emulation)
 endif()
-# ThreadSanitizer judges loops on our threads and kernels on fibers, below models/, and the threads that prefetch
+# ThreadSanitizer checks loops on our threads and kernels on fibers, below models/, and the threads that prefetch
 # batches and sum gradients, which are compiled below without the rest of train/. The preset `tsan` runs their tests.
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   list(REMOVE_ITEM folders models train realdata book)
@@ -28,14 +28,14 @@ if(FOLDGRAD_SANITIZE)
   set(foldgrad_left_out "/tests/train/(commands|runs)/")
 endif()
 
-# Tests are compiled often and run briefly: they get -Og, with which GCC takes up to a quarter less time than with -O1.
-# The libraries under test get full optimisation.
+# Tests are compiled often and run briefly: they use -Og, with which GCC takes up to a quarter less time than with -O1.
+# The libraries under test are fully optimised.
 add_library(foldgrad_test_settings INTERFACE)
 target_compile_options(foldgrad_test_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-Og>)
-if(FOLDGRAD_SANITIZE)  # lines of tests take a sixth of the compiler's time; reports keep those of the tested code
+if(FOLDGRAD_SANITIZE)  # debug lines of tests take a sixth of the compile time; reports keep those of the tested code
   target_compile_options(foldgrad_test_settings INTERFACE -g0)
 endif()
-if(FOLDGRAD_SANITIZE MATCHES undefined)  # takes half of the compiler's time and is meant for the tested code
+if(FOLDGRAD_SANITIZE MATCHES undefined)  # takes half of the compile time and is meant for the tested code
   target_compile_options(foldgrad_test_settings INTERFACE -fno-sanitize=undefined)
 endif()
 if(FOLDGRAD_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
@@ -133,7 +133,8 @@ function(foldgrad_discover name label)
   endif()
 endfunction()
 
-# The program of a test: tests/engine/tape_test.cpp is tape_test, tests/models/fold/graph_test.cpp is fold_graph_test.
+# Returns a test's program name: tests/engine/tape_test.cpp is tape_test, tests/models/fold/graph_test.cpp is
+# fold_graph_test.
 function(foldgrad_test_name name_out source)
   cmake_path(GET source STEM name)
   cmake_path(GET source PARENT_PATH directory)
@@ -168,7 +169,7 @@ foreach(folder ${folders})
   foldgrad_tested_library(library ${folder})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
   list(FILTER sources EXCLUDE REGEX ${foldgrad_left_out})
-  if(foldgrad_cuda STREQUAL OFF)  # without tests that have kernels
+  if(foldgrad_cuda STREQUAL OFF)  # leave out tests that have kernels
     file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test_kernels.cu)
     list(TRANSFORM kernels REPLACE "_kernels\\.cu$" ".cpp")
     list(REMOVE_ITEM sources ${kernels})
@@ -212,7 +213,7 @@ if(FOLDGRAD_SANITIZE STREQUAL thread)
                     train/loop/gradient_sum.cpp)
   foldgrad_discover(loop_gradient_sum_test "")
 endif()
-# Choosing an engine of cuDNN takes the library and the properties of a GPU, but no GPU.
+# Choosing a cuDNN engine needs the library and the properties of a GPU, but no GPU.
 foldgrad_find(CUDNN cudnn cudnn.h HINTS /usr/local/cuda PATH_SUFFIXES include lib64)
 foldgrad_check_cudnn()
 if(found AND NOT FOLDGRAD_SANITIZE)

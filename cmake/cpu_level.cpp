@@ -1,4 +1,4 @@
-// Run at configure time: prints the highest x86-64 microarchitecture level that this CPU and its system run.
+// Run at configure time: prints the highest x86-64 microarchitecture level that this CPU and its system support.
 #include <cstdio>
 
 #define HAS(feature) (__builtin_cpu_supports(feature) != 0)

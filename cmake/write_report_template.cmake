@@ -19,7 +19,7 @@ if(CHART_JS)
   file(READ ${CHART_JS} library)
 endif()
 fill(chart_js "${library}")
-file(WRITE ${OUTPUT} "// Made of train/reports/page/ by cmake/write_report_template.cmake.
+file(WRITE ${OUTPUT} "// Generated from train/reports/page/ by cmake/write_report_template.cmake.
 #include <string_view>
 
 namespace foldgrad {
