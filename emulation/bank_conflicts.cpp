@@ -31,7 +31,7 @@ struct Together {
   std::vector<std::pair<int, std::size_t>> words;  // a lane and a word that it accesses
 };
 
-// Groups the accesses of a warp. A group has the n-th access of every lane at one place in the code.
+// Groups the accesses of a warp. A group has the n-th access of every lane at one source location.
 std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<SharedAccess>* warp, int size) {
   std::map<std::pair<Place, int>, Together> all;
   for (int lane = 0; lane < size; ++lane) {

@@ -20,11 +20,11 @@ class WorstBankConflict : Watch {
   const std::string& where() const;
 };
 
-// Records an access by the running thread. The n-th accesses of a warp's lanes at one place in the source count as one
+// Records an access by the running thread. The n-th accesses of a warp's lanes at one source location count as one
 // access of the warp.
 void shared_access(const CallSite& site, const void* at, std::size_t bytes);
 
-// An index together with its place in the source.
+// An index with the source location of its use.
 struct SharedIndex {
   std::int64_t i;
   CallSite site;

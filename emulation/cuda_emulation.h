@@ -110,7 +110,7 @@ struct CallSite {
   const char* file;
   int line;
 };
-// As the default value of a function's last parameter, returns the place where that function is called.
+// As the default value of a function's last parameter, returns the source location of the call to that function.
 constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {function, file, line};
 }
@@ -148,7 +148,7 @@ void ldmatrix(const CallSite& site, std::uint32_t (&r)[4], const void* row, bool
 
 template <class T>
 T shuffle_bits(const CallSite& site, unsigned mask, T value, int source) {
-  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "what CUDA's shuffles take");
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "unsupported by CUDA");
   std::uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
   bits = shuffle(site, mask, bits, source);

@@ -21,7 +21,7 @@ class CountAccesses : Watch {
 
 // Records an access by the running thread. If `wanted` is false, the thread does not take part in this access of its
 // warp. Throws if the address is not a multiple of the size. While accesses are counted, a block throws at its end if
-// the n-th accesses of a warp's lanes come from different places in the source.
+// the n-th accesses of a warp's lanes come from different source locations.
 void global_access(const CallSite& site, const void* at, std::size_t bytes, bool wanted);
 
 // Checks the alignment as global_access() does, but does not count the access.

@@ -1,5 +1,5 @@
 // Checks for caller errors. Messages name the operation, the requirement with its numbers, and the value received. Do
-// not include this in .cu files: fmt 9 does not compile under every nvcc, and kernels get checked arguments.
+// not include this in .cu files: fmt 9 does not compile under every nvcc, and kernels receive checked arguments.
 #pragma once
 #include <fmt/core.h>
 

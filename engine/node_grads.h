@@ -14,11 +14,11 @@ class NodeGrads {
   bool wanted(int operand) const { return slot(operand).wants_grad; }
 
   // Returns where to write operand k's gradient, or an undefined tensor if the gradient is not wanted. Call it once per
-  // operand, and write every element. An operand that occurs twice has two places; their contents are added after the
-  // node has run. The kernel writes elements of type `dtype`: dy's dtype or, if the kernel supports it, sum_dtype(k).
+  // operand, and write every element. An operand that occurs twice has two tensors, which are added after the node has
+  // run. The kernel writes elements of type `dtype`: dy's dtype or, if the kernel supports it, sum_dtype(k).
   std::pair<Tensor, GradMode> place(int k, DType dtype) { return place(k, dtype, {}); }
 
-  // Returns the same place as a GradOut for a kernel with elements of type T. The pointer is null if the gradient is
+  // Does the same, but returns a GradOut for a kernel with elements of type T. Its pointer is null if the gradient is
   // not wanted. Sums over rows, such as the gradients of biases and gains, are written in compute_t<T>: the gradient of
   // a bf16 copy of an f32 parameter (Tape::parameter) is f32, so these sums are rounded at most once.
   //

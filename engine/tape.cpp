@@ -122,7 +122,7 @@ void Tape::contribute(int id, const Tensor& grad) {
 
 std::pair<Tensor, GradMode> Tape::place_of(Slot& slot) {
   Tensor& grad = slot.grad();
-  // The parameter's gradient may still be from a time when the parameter's value had another shape, dtype or device.
+  // The parameter's gradient may date from when its value had another shape, dtype or device.
   const bool fits =
       grad.defined() && grad.shape() == slot.shape && grad.dtype() == slot.grad_dtype() && grad.device() == slot.device;
   const GradMode mode = fits && slot.has_grad() ? GradMode::add : GradMode::set;

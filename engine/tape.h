@@ -38,7 +38,7 @@ struct Parameter {
 // rounded to the target's floating-point dtype.
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
-// A value with its place on a tape. Copying a Var is cheap.
+// A value and its position on a tape. Copying a Var is cheap.
 class Var {
  public:
   Var() = default;

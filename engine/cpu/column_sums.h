@@ -1,4 +1,4 @@
-// Sums over the rows of a matrix, column by column, such as the gradients of biases and gains. The order of the sums
+// Sums over the rows of a matrix, column by column, such as the gradients of biases and gains. The order of summation
 // does not depend on the number of threads. A parameter struct F describes the sums for both devices:
 //
 //   using Value = ...;                    the type of the sums: compute_t of the element type

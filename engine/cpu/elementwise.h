@@ -6,7 +6,7 @@
 //   Value value(i)                       the result of element i
 //
 // Instead of target() and value(), F may have operator()(i), which may write several tensors. For a matrix, F has
-// `rows` and `columns` instead of n, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp
+// `rows` and `columns` instead of n, and value(i, c) or operator()(i, c) also receives the column. The operation's .cpp
 // runs F with FOLDGRAD_RUN(device, elementwise, f) or FOLDGRAD_RUN(device, matrix, f), and its .cu instantiates
 // elementwise_cuda or matrix_cuda (engine/cuda/elementwise.h). On the CPU, large results of value() bypass the caches
 // (write.h). run_element.h describes the optional members of F, such as random() and start().

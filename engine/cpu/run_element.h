@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// Stores a result in a tensor, or calls put() of a gradient.
+// Stores a result in a tensor, or passes it to a gradient's put().
 template <class T>
 FOLDGRAD_HD void put_result(T* y, std::int64_t i, compute_t<T> value) {
   y[i] = T(value);

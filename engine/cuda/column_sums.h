@@ -135,7 +135,7 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
 }
 
 // Computes the sums in packs of 16 bytes of the element type. f must name its operands (operands.h). For every pack,
-// add() gets row 0 and columns 0 ... N - 1. With kElements, the same pass also runs f(i, c) for every element.
+// add() receives row 0 and columns 0 ... N - 1. With kElements, the same pass also runs f(i, c) for every element.
 template <bool kElements, class F>
 void run_column_sums(const F& f) {
   constexpr int N = kPackOf<F>;

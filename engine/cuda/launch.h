@@ -1,6 +1,6 @@
 // All kernels are launched here. Without nvcc, they run on the host, with one fiber per CUDA thread (emulation/).
 //
-// The emulation enforces our rules for kernels: a kernel takes one parameter struct by value and gets shared memory
+// The emulation enforces our rules for kernels: a kernel takes one parameter struct by value and obtains shared memory
 // only from dynamic_shared<T>(), and no thread returns before a barrier that other threads of its block still reach.
 //
 // If a kernel fails while it runs, the next wait for the device throws an error without the kernel's name. With

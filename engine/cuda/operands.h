@@ -13,7 +13,7 @@
 // Example: for y[i] = gamma[c] * x[i] in f32, N is 4. A thread loads x[8 ... 11] and gamma[8 ... 11] into registers,
 // points x, y and gamma in its copy of the struct to these registers, runs the struct for elements 0 ... 3 of row 0,
 // and stores y[8 ... 11]. So no load waits for a store that might change its source. Null operands are neither loaded
-// nor stored. start() gets the actual indices of the pack's first element and row (engine/cpu/run_element.h). This
+// nor stored. start() receives the actual indices of the pack's first element and row (engine/cpu/run_element.h). This
 // header is for .cu files.
 #pragma once
 #include "engine/cpu/run_element.h"

@@ -1,8 +1,8 @@
-// Products of small matrices on tensor cores. mma.m16n8k16 multiplies bf16 and sums in float; ldmatrix loads the
+// Small matrix products on tensor cores. mma.m16n8k16 multiplies bf16 and accumulates in float; ldmatrix loads the
 // operands from shared memory. Both need compute capability 8.0. This header is for .cu files.
 //
 // All 32 lanes of a warp make each of these calls together. Each lane holds a part of each matrix, a fragment, in
-// registers. Two neighbouring bf16 share a register; the first is in the lower half. For lane l:
+// registers. Two neighbouring bf16 values share a register; the first is in the lower half. For lane l:
 //
 //   A [16, 16]: register r has row l / 4 + 8 (r % 2) and columns l % 4 * 2 + 8 (r / 2) and the next
 //   B [16, 8]:  register r has rows l % 4 * 2 + 8 r and the next, and column l / 4

@@ -55,8 +55,8 @@ void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) cons
 }
 
 std::string read_file(const std::string& path) {
-  // The limit is larger than any file that we read as a whole, but bounds the memory that a sparse or a wrong file
-  // takes.
+  // The limit is larger than any file that we read as a whole, but it bounds the memory that a sparse file, or the
+  // wrong file, would use.
   constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;
   const InputFile file(path);
   if (file.size() > kMostBytes)

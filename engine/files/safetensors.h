@@ -20,7 +20,7 @@ struct SafetensorsFile {
 // Reads strictly. N must be at most 100,000,000. Names must be unique and not empty. An entry must have these three
 // keys and no others, and at most 64 axes. Its size, end - begin, must fit its shape and dtype. Sorted by offset, the
 // entries must begin at 0, leave no gaps, not overlap, and end with the file. Otherwise throws FileError with the file,
-// the place, the requirement and the value found. Whatever the file claims, the reader never allocates more at once
+// the position, the requirement and the value found. Whatever the file claims, the reader never allocates more at once
 // than the file's size plus a few hundred bytes.
 SafetensorsFile read_safetensors(const std::string& path);
 

@@ -8,7 +8,7 @@
 // our own loops (gemm_fma.cpp), whichever is fastest in docs/products.md. If none of these supports a product,
 // reference_gemm_cpu computes it.
 // On cuda, cuBLASLt computes the products. Without it, and under emulation, the kernel of tiled.cu does. Every path
-// multiplies bf16 numbers exactly and sums in f32.
+// multiplies bf16 numbers exactly and accumulates in f32.
 #pragma once
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 // not depend on the number of threads.
 //
 // A library packs B for every piece, which takes as long as multiplying a few rows by B. So pieces have many rows, and
-// in bf16 oneDNN gets a B that is already packed (onednn_panels()). Columns are split only if there are few rows.
+// in bf16 oneDNN receives a B that is already packed (onednn_panels()). Columns are split only if there are few rows.
 #pragma once
 #include <algorithm>
 

@@ -31,7 +31,7 @@ struct AffineMap {
   bool operator==(const AffineMap&) const = default;
 };
 
-// The place of the channels in a value: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no
+// The position of the channels in a value: index i of axis `axis` belongs to channel (i - offset) / repeat, or to no
 // channel if that number is out of range.
 struct ChannelPlace {
   int axis = 0;

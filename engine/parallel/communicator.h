@@ -100,7 +100,7 @@ class Communicator {
   const char* operation() const { return operation_; }
 
  private:
-  // The spans that these functions take are in the memory of `device`.
+  // The spans passed to these functions are in the memory of `device`.
   void swap(Device device, int partner, std::span<const std::byte> out, std::span<std::byte> in);
   void broadcast_bytes(Device device, std::span<std::byte> bytes);
   template <class T>

@@ -244,7 +244,7 @@ class ZmqProcesses final : public Processes {
               zmq_send(outboxes_[std::size_t(process)], bytes.data(), bytes.size(), 0) >= 0,
           "zmq_send");
   }
-  // Empties the inbox. If a message with this tag has come from this process, copies it to `bytes` and returns true.
+  // Empties the inbox. If a message with this tag has arrived from `process`, copies it to `bytes` and returns true.
   bool take(int process, int tag, std::span<std::byte> bytes) {
     const std::lock_guard lock(mutex_);
     for (Message part; part.receive(inbox_, ZMQ_DONTWAIT);) {
