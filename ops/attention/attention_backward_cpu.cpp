@@ -38,7 +38,7 @@ class HeadBackward {
       : p_(p), s_(p.shape), at_(s_, head), row_(padded<V>(s_.width)), room_(room), keep_(s_) {}
 
   // Loops over blocks of keys and, for each, over blocks of queries. The sums dk and dv of a block stay in the cache;
-  // dq of the whole head is summed in memory.
+  // dq of the whole head is accumulated in memory.
   void run() {
     sum_delta();
     const std::int64_t block = block_of<V>(at_.keys);

@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kKeys = 4;  // number of keys processed together, so that their sums are independent
+constexpr std::int64_t kKeys = 4;  // number of keys processed together, whose additions are independent
 
 // One thread's scratch memory.
 template <class T>

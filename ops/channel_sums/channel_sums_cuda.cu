@@ -11,7 +11,7 @@ constexpr std::int64_t kRowBlocks = 1024;
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "a thread must not add up more rows than a chunk contains");
 
-// Returns a grid whose threads take N columns each and whose blocks take kChannelBlockRows rows at a time.
+// Returns a grid whose threads process N columns each and whose blocks process kChannelBlockRows rows at a time.
 template <int N, int K>
 Grid channel_grid(std::int64_t columns, std::int64_t rows) {
   const MatrixThreads threads(columns, N);

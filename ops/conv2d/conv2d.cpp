@@ -72,7 +72,7 @@ struct UnfoldNode {
     d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
       if (s.padding != 0 && map.map.adds())
         return "unfold pads with zeros, but folding would pad with the map's bias B";
-      if (map.place.axis != 3) return "unfold cuts the axis of the channels into patches";
+      if (map.place.axis != 3) return "unfold cuts the channel axis into patches";
       const std::int64_t patch = s.kernel_height * s.kernel_width;
       map.place = {2, map.place.offset * patch, map.place.repeat * patch};
       return "";

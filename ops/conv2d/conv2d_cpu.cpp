@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // number of channels whose sums stay in registers
 
-// The part of an axis that place i (or j) sees. Kernel offset v is at index first + v of the image. The offsets in
-// [begin, end) are inside the image.
+// The part of an axis that output position i (or j) sees. Kernel offset v is at index first + v of the image. The
+// offsets in [begin, end) are inside the image.
 struct Window {
   std::int64_t first, begin, end;
 
@@ -17,7 +17,7 @@ struct Window {
         end(std::clamp(image - first, begin, kernel)) {}
 };
 
-// Writes the row of u that belongs to one place. In u, adjacent channels of x are kernel_height * kernel_width apart.
+// Writes the row of u for one output position. In u, adjacent channels of x are kernel_height * kernel_width apart.
 template <class T>
 void unfold_place(const UnfoldForward<T>& p, std::int64_t row) {
   const Conv2dSizes& s = p.s;
@@ -50,7 +50,7 @@ void fold_pixel(const UnfoldBackward<T>& p, std::int64_t pixel, std::int64_t fir
   for (std::int64_t c = 0; c < width; ++c) p.dx.put(pixel * s.channels + first + c, sums[c]);
 }
 
-// Adds the products of one place to the sums of its part.
+// Adds the products of one output position to the sums of its part.
 template <class T>
 void add_place(const DepthwiseWeightParts<T>& p, std::int64_t row, compute_t<T>* sums) {
   using Value = compute_t<T>;

@@ -21,7 +21,7 @@ struct UnfoldElement {
   }
 };
 
-// Computes one element of dx from all places that see it, so no two threads write the same element.
+// Computes one element of dx from all output positions that see it, so no two threads write the same element.
 template <class T>
 struct FoldElement {
   static constexpr const char* kName = "unfold backward";
@@ -43,7 +43,7 @@ struct FoldElement {
   }
 };
 
-// Sums one element of dweight over a part of the places.
+// Sums one element of dweight over a part of the output positions.
 template <class T>
 struct DepthwiseWeightElement {
   static constexpr const char* kName = "depthwise convolution, partial weight gradients";

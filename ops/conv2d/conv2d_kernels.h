@@ -13,14 +13,14 @@ struct Conv2dSizes {
   FOLDGRAD_HD std::int64_t at(std::int64_t b, std::int64_t h, std::int64_t g) const {
     return ((b * height + h) * width + g) * channels;
   }
-  // Returns the place whose kernel value (v, w) covers pixel (h, g) of the image; -1 if there is none.
+  // Returns the output position whose kernel value (v, w) covers pixel (h, g) of the image; -1 if there is none.
   FOLDGRAD_HD std::int64_t place_of(std::int64_t h, std::int64_t g, std::int64_t v, std::int64_t w) const {
     const std::int64_t down = h + padding - v, across = g + padding - w;  // stride * i and stride * j
     if (down < 0 || across < 0 || down % stride != 0 || across % stride != 0) return -1;
     const std::int64_t i = down / stride, j = across / stride;
     return i < out_height && j < out_width ? i * out_width + j : -1;
   }
-  // Returns the pixel of the image that kernel value (v, w) covers at place (i, j); -1 if it is padding.
+  // Returns the pixel of the image that kernel value (v, w) covers at output position (i, j); -1 if it is padding.
   FOLDGRAD_HD std::int64_t pixel_of(std::int64_t i, std::int64_t j, std::int64_t v, std::int64_t w) const {
     const std::int64_t h = i * stride + v - padding, g = j * stride + w - padding;
     return 0 <= h && h < height && 0 <= g && g < width ? h * width + g : -1;
@@ -69,7 +69,7 @@ struct Depthwise {
   }
 };
 
-// Partial sums of a depthwise convolution's dweight. Each sum covers one part of the places of all images.
+// Partial sums of a depthwise convolution's dweight. Each sum covers one part of the output positions of all images.
 template <class T>
 struct DepthwiseWeightParts {
   compute_t<T>* sums;  // [parts, kernel_height * kernel_width, channels]
@@ -77,7 +77,7 @@ struct DepthwiseWeightParts {
   Conv2dSizes s;
   std::int64_t parts;
 
-  // Returns the first place of a part; the places of all images are numbered consecutively.
+  // Returns the first output position of a part; the positions of all images are numbered consecutively.
   FOLDGRAD_HD std::int64_t begin(std::int64_t part) const { return s.batch * s.places() * part / parts; }
 };
 

@@ -88,7 +88,7 @@ struct Descriptions {
   }
 };
 
-// Makes the primitive of a pass if onednn_covers() it. `packed` returns the primitive's layout of the weights.
+// Creates the primitive for a pass if onednn_covers() accepts it. `packed` returns the primitive's weight layout.
 template <class Primitive, class Chosen>
 void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& chosen,
           Memory::desc (Chosen::*packed)() const) {
@@ -102,7 +102,7 @@ void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& 
   c.set<Primitive>(chosen);
 }
 
-// Returns true if each column of the kernel is inside the image at some place.
+// Returns true if each column of the kernel is inside the image at some output position.
 bool all_columns_hit(const Conv2dSizes& s) {
   for (std::int64_t w = 0; w < s.kernel_width; ++w) {
     bool hits = false;

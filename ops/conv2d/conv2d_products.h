@@ -31,9 +31,9 @@ struct Conv2dProduct {
 };
 
 struct Conv2dBuffers {
-  void* x;                     // [batch, height, width, channels]; holds dx in pass dx
-  void* weight;                // [out, channels / groups, kernel_height, kernel_width]; holds dweight in pass dweight
-  void* y;                     // [batch, out_height, out_width, out]; holds dy in passes dx and dweight
+  void* x;                     // [batch, height, width, channels]; dx in the dx pass
+  void* weight;                // [out, channels / groups, kernel_height, kernel_width]; dweight in the dweight pass
+  void* y;                     // [batch, out_height, out_width, out]; dy in the dx and dweight passes
   const void* bias = nullptr;  // [out], added to y; may be null
 };
 

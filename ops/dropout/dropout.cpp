@@ -35,7 +35,7 @@ struct DropoutNode {
   }
 };
 
-// Returns the factors m of x's samples. `m` is undefined without drop path.
+// Returns m, the factor for each sample of x. `m` is undefined without drop path.
 template <class V>
 SampleFactors<V> sample_factors(const Tensor& m, const Tensor& x) {
   if (!m.defined()) return {nullptr, x.size()};

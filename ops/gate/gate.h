@@ -7,7 +7,7 @@
 //   [GATE-2]  dx_btc = w_bc dy_btc
 //   [GATE-3]  dw_bc  = sum_t dy_btc x_btc
 //
-//   x, y: [B, T, C]; w: [B, C]. Saved: x, w. The order of the sums is fixed. In PyTorch: x * w.unsqueeze(1).
+//   x, y: [B, T, C]; w: [B, C]. Saved: x, w. The order of summation is fixed. In PyTorch: x * w.unsqueeze(1).
 #pragma once
 #include "engine/tape.h"
 

@@ -151,8 +151,8 @@ class OnednnPackedLinear {
  private:
   static constexpr std::int64_t kFewRows = 128;      // with fewer rows, each thread computes some columns
   static constexpr std::int64_t kRows = 32;          // minimum number of rows per part
-  static constexpr std::int64_t kWeights = 1 << 17;  // minimum number of weights per part of the columns
-  static constexpr std::int64_t kParts = 4;  // maximum number of parts of the columns; a call of oneDNN takes a few us
+  static constexpr std::int64_t kWeights = 1 << 17;  // minimum number of weights per column block
+  static constexpr std::int64_t kParts = 4;          // maximum number of column blocks; a oneDNN call takes a few us
 
   const PackedLinearOptions& options() const { return whole_.sizes.options; }
 

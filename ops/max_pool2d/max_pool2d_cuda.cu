@@ -4,7 +4,7 @@
 namespace foldgrad {
 namespace {
 
-// Computes channels c ... c + N - 1 of place r of y_b.
+// Computes channels c ... c + N - 1 of position r of y_b.
 template <class T, int N>
 struct PoolPack {
   MaxPool2dForward<T> p;
@@ -36,8 +36,8 @@ struct PoolPack {
   }
 };
 
-// Computes channels c ... c + N - 1 of pixel r of dx_b from all places that see it, so no two threads write the same
-// element.
+// Computes channels c ... c + N - 1 of pixel r of dx_b from all positions of y that see it, so no two threads write the
+// same element.
 template <class T, int N>
 struct GatherPack {
   MaxPool2dBackward<T> p;

@@ -23,14 +23,14 @@ namespace foldgrad {
 struct RotaryTable {
   Tensor cosines, sines;  // [places, D / 2], f64 for f64 operands, otherwise f32
 
-  // Computes the table for `places` places and heads of `width` = D columns, for operands of `dtype`. Throws
+  // Computes the table for `places` positions and heads of `width` = D columns, for operands of `dtype`. Throws
   // std::invalid_argument unless width is even and at least 2, and theta is a positive number.
   RotaryTable(std::int64_t places, std::int64_t width, double theta, DType dtype, Device device = Device::cpu);
 };
 
 // `places` is i64 [N] on x's device. Throws std::invalid_argument unless x is [N, H D], `columns` is a multiple of D
-// and at most H D, and the sizes of places and the table match x. A place outside the table throws too on the CPU. On
-// CUDA, where a check would make the host wait, its row becomes NaN.
+// and at most H D, and the sizes of places and the table match x. On the CPU, it also throws for a place outside the
+// table. On CUDA, where a check would make the host wait, the row of such a place becomes NaN.
 Var rotary(const Var& x, const Tensor& places, const RotaryTable& table, std::int64_t columns);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// The largest entries of each row and the logarithm of its softmax's denominator. Beam search applies this to logits.
+// The largest entries of each row and the logarithm of its softmax denominator. Beam search applies this to logits.
 //
 //   [TOP-1]  indices_r = the k columns c with the largest x_rc, largest first; of equal entries the first column first
 //   [TOP-2]  l_r = log sum_c exp(x_rc)

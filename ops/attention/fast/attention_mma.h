@@ -15,8 +15,8 @@
 
 namespace foldgrad {
 
-// Products multiply bf16 and sum in float. Unlike the plain kernels, these kernels round p and ds to bf16 before the
-// products.
+// Products multiply bf16 and accumulate in float. Unlike the plain kernels, these kernels round p and ds to bf16 before
+// the products.
 void attention_mma_cuda(const AttentionForward<bf16>& p);
 void attention_mma_cuda(const AttentionBackward<bf16>& p);
 

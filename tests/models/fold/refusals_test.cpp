@@ -62,7 +62,7 @@ const Refusal kRefusals[] = {
      [](GraphBuilder& g) {
        return Vars{g.linear(unfold(permute(g.norm(g.input({2, 3, 4, 4})), {0, 2, 3, 1}), 2, 2), "fc", 4)};
      },
-     "norm -> unfold: unfold cuts the axis of the channels into patches"},
+     "norm -> unfold: unfold cuts the channel axis into patches"},
     {"AnotherWriterOfTheSameTokens",
      [](GraphBuilder& g) {
        const Var x = x3(g);
