@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Runs a benchmark of ours and its counterparts in turn, several times, and prints them side by side.
+"""Runs one of our benchmarks and its counterparts in turn, several times, and prints them side by side.
 
     python compare.py --build build/release [--rounds 3] [--filter softmax] [--json results/ops.json]
     python compare.py --build build/release --program transformer_bench
     python compare.py --build build/release --program vision_bench --filter 'vit_s4/(step|infer)' -- --onnxruntime
     python compare.py --build build/release --program inference_bench [--threads 1 --cpu-time]
 
-Counterparts are PyTorch's, for inference_bench also those of CTranslate2 and onnxruntime. There PyTorch and onnxruntime
-run our model with layer normalization, from its files; CTranslate2 one of the same sizes. They are compared with our
-benchmarks that match the filter. Arguments after -- go to them. With --cpu-time and --threads 1 the table of
-inference_bench is meaningful even on a busy machine. scripts/python.sh installs their packages.
+The counterparts are in PyTorch and, for inference_bench, also in CTranslate2 and onnxruntime. There, PyTorch and
+onnxruntime load our model with layer normalization from its files; CTranslate2 runs a model of the same sizes. They are
+compared with our benchmarks that match the filter. Arguments after -- are passed to them. With --cpu-time and
+--threads 1, the table of inference_bench is meaningful even on a busy machine. scripts/python.sh installs the packages.
 
-"of limit" is our fastest iteration's share of a limit of this machine, if there is one. The limit of a training step in
-f32 is its floor: its products at the peak of fused multiply-adds, plus the bytes of its other operations at the rate of
-a copy. That of another benchmark is the peak, or the fastest of three copies of the same number of bytes. "of copy_" is
-the median's share of the bandwidth of PyTorch's copy_ of 16 MiB. For a counterpart the table has its time, and that
-over ours.
+"of limit" is the speed of our fastest iteration in percent of a limit of this machine, if there is one. The limit of an
+f32 training step is its floor: its products at the peak of fused multiply-adds, plus the bytes of its other operations
+at the rate of a copy. The limit of another benchmark is the peak, or the fastest of three copies of the same number of
+bytes. "of copy_" is our median bandwidth in percent of that of PyTorch's copy_ of 16 MiB. For each counterpart, the
+table has its time, and this time divided by ours.
 """
 import argparse
 import json
@@ -48,8 +48,8 @@ LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time
 
 
 def run_ours(program, o):
-    """Returns (context, {name: milliseconds, "share" of the machine's limit if there is one, "MB" to be moved if
-    memory-bound}) of one run, medians."""
+    """Returns (context, {name: row}) of one run. A row has the medians of "ms", of "share", the fraction of the
+    machine's limit (or None), and of "MB", the traffic of a memory-bound benchmark (or None)."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [program, f"--benchmark_out={out.name}", *LENGTH_OF.get(program.name, LENGTH)]
         if o.filter:
@@ -122,8 +122,8 @@ def timed(values):
 
 
 def table(ours, theirs, copy):
-    """Returns {name: its row for --json}. `copy`: bytes that PyTorch's copy_ reads and writes in a millisecond, a
-    second limit besides the peak, or None."""
+    """Returns {name: its row for --json}. `copy` is the number of bytes that PyTorch's copy_ reads and writes in a
+    millisecond, which is a second limit, or None."""
     rows = {}
     for name, rounds in ours.items():
         row = rows[name] = timed([r["ms"] for r in rounds])
@@ -146,14 +146,14 @@ def line(name, row):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, type=pathlib.Path, help="folder of the build, with the program in it")
-    parser.add_argument("--program", choices=COUNTERPARTS, default="ops_bench", help="what to run (default: ops_bench)")
-    parser.add_argument("--rounds", type=int, default=3, help="alternating runs of all (default: 3)")
-    parser.add_argument("--threads", type=int, default=2, help="of all programs (default: 2)")
+    parser.add_argument("--build", required=True, type=pathlib.Path, help="build folder with the program")
+    parser.add_argument("--program", choices=COUNTERPARTS, default="ops_bench", help="benchmark (default: ops_bench)")
+    parser.add_argument("--rounds", type=int, default=3, help="alternating runs of each program (default: 3)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each program (default: 2)")
     parser.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
     parser.add_argument("--peers", nargs="*", help="which counterparts to run (default: all)",
                         choices=COUNTERPARTS["inference_bench"])
-    parser.add_argument("--cpu-time", action="store_true", help="of all threads, instead of what a clock shows")
+    parser.add_argument("--cpu-time", action="store_true", help="CPU time of all threads instead of wall-clock time")
     parser.add_argument("--json", type=pathlib.Path, help="also write the table here")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     o, more = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
@@ -161,7 +161,7 @@ def main():
     if not program.exists():
         parser.error(f"{program} does not exist; build the target {o.program}")
     if o.program != "inference_bench" and (o.cpu_time or o.peers):
-        parser.error("--cpu-time and --peers go with --program inference_bench")
+        parser.error("--cpu-time and --peers require --program inference_bench")
     with tempfile.TemporaryDirectory() as models:
         if o.program == "inference_bench":
             write_models(o.build, models)
@@ -181,7 +181,7 @@ def main():
     for name, row in rows.items():
         print(line(name, row))
     if alone := [name for name, row in rows.items() if not row["peers"]]:
-        print("nothing to set beside", ", ".join(alone))
+        print("no counterpart for", ", ".join(alone))
     if o.json:
         o.json.write_text(json.dumps({"context": context, "results": rows}, indent=1) + "\n")
 

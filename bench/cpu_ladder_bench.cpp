@@ -1,6 +1,6 @@
-// Times the rungs of docs/cpu_ladder.md on a matrix product of IWSLT's model, [2048, 512] by [512, 512]. Prints, for
-// each rung, the share of the peak of fused multiply-adds that it reaches on the same number of threads: the median and
-// the best of the rounds. Each round measures the peak first.
+// Times the rungs of docs/cpu_ladder.md on a matrix product of the IWSLT model, [2048, 512] by [512, 512]. Prints, for
+// each rung, the percentage of the peak of fused multiply-adds that it reaches on the same number of threads: the
+// median and the best of the rounds. Each round measures the peak first.
 //
 //   cpu_ladder_bench [--rounds=N]
 #include <fmt/core.h>
@@ -34,7 +34,7 @@ struct Rung {
 int run(int argc, char** argv) try {
   require_cpu_support();
   int rounds = 9;
-  CLI::App app("Times the rungs of the CPU's ladder");
+  CLI::App app("Times the rungs of the CPU ladder");
   app.add_option("--rounds", rounds)->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
   const int all = threads();

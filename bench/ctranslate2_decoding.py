@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times in CTranslate2 the decoding of inference_bench: the same sizes, lengths and names.
+"""Times the decoding of inference_bench in CTranslate2, with the same sizes, lengths and names.
 
     python ctranslate2_decoding.py [--threads 2] [--rounds 3] [--cpu-time]
 
@@ -58,8 +58,8 @@ def random_model(directory):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2, help="(default: 2)")
-    parser.add_argument("--rounds", type=int, default=3, help="of each (default: 3)")
-    parser.add_argument("--cpu-time", action="store_true", help="of all threads, instead of what a clock shows")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each benchmark (default: 3)")
+    parser.add_argument("--cpu-time", action="store_true", help="CPU time of all threads instead of wall-clock time")
     arguments = parser.parse_args()
     clock = time.process_time if arguments.cpu_time else time.perf_counter
     rng = np.random.default_rng(1)
@@ -80,7 +80,7 @@ def main():
                                                        min_decoding_length=LENGTH, max_decoding_length=LENGTH)
                     seconds.append(clock() - start)
                 assert all(len(one.hypotheses[0]) == LENGTH for one in found)
-                result[f"{name}/{dtype}"] = seconds[1:]  # the first only warms up
+                result[f"{name}/{dtype}"] = seconds[1:]  # the first round is a warm-up
     print(json.dumps(result))
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Trains Multi30k with UN in f32 on a device, and compares the loss of every update with that of the CPU in a file.
+"""Trains Multi30k with UN in f32 on a device, and compares the loss of every update with a file of CPU losses.
 
     bench/device_curves.py --program build/kit/foldgrad --reference FILE [--device cuda]
     bench/device_curves.py --program build/release/foldgrad --reference FILE --write     makes the file, on the CPU
 
-Data come from data/ next to this folder, or from $FOLDGRAD_DATA. Devices add in other orders, and the difference grows
-with every update: the first updates must agree one by one, the last ones in their mean. Limits are more than ten times
-the differences between instruction sets of the CPU's products (AVX2 and AVX-512: 8e-5 and 2e-4). Prints one JSON
-object; the exit code is 1 if they do not agree.
+Data come from data/ next to this folder, or from $FOLDGRAD_DATA. Devices add numbers in different orders, and the
+difference grows with every update, so the first losses must agree one by one, and the last ones in their mean. The
+tolerances are more than ten times the differences between the CPU products with AVX2 and with AVX-512 (8e-5 and 2e-4).
+Prints one JSON object; the exit code is 1 if the losses do not agree.
 """
 import argparse
 import json
@@ -42,8 +42,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
     parser.add_argument("--device", default="cuda", help="(default: cuda)")
-    parser.add_argument("--reference", required=True, type=Path, help="losses of the CPU")
-    parser.add_argument("--write", action="store_true", help="train on the CPU and write them")
+    parser.add_argument("--reference", required=True, type=Path, help="file of CPU losses")
+    parser.add_argument("--write", action="store_true", help="train on the CPU and write the file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         got = losses(options.program, "cpu" if options.write else options.device, os.path.join(scratch, "run"))

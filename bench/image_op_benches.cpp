@@ -10,7 +10,7 @@ namespace foldgrad::bench {
 
 void add_images(Benches& b) {
   const std::int64_t B = 2 * b.sizes.sentences;
-  const double n = double(B) * 32 * 32 * 64;  // y has a quarter of these elements; the places of the maxima are bytes
+  const double n = double(B) * 32 * 32 * 64;  // y has a quarter of these elements; argmax positions are bytes
   b.memory_bound(fmt::format("max_pool2d/{}x32x32x64", B), n + n / 4 + n / 16, n + n / 4 + n / 16,
                  {b.values({B, 32, 32, 64})},
                  [](const Vars& v) { return max_pool2d(v[0], {.kernel = 3, .stride = 2, .padding = 1}); });

@@ -55,7 +55,7 @@ inline benchmark::Counter rate(double per_iteration) {
   return benchmark::Counter(per_iteration, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// The least work of an f32 training step: the floating-point operations of its matrix products, and the elements that
+// The minimum work in an f32 training step: the floating-point operations of its matrix products, and the elements that
 // attention and the other operations read and write if no cache keeps data from one operation to the next.
 struct StepWork {
   double flops = 0, elements = 0;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times a training step beside busy neighbours, which this script starts and stops itself.
+"""Times a training step next to busy neighbours, which this script starts and stops itself.
 
     $(scripts/python.sh numpy torch) bench/neighbour.py --build build/release [--rounds 3] [--step multi30k/step/f32]
 
 A neighbour is a process that spins on one processor. It runs in the session of the benchmark or in a separate one: where
 sched_autogroup_enabled is 1, Linux shares the processors first among sessions, then among the processes of each. The
-programs are transformer_bench and the same step in PyTorch, with libgomp's default and with $GOMP_SPINCOUNT=4000. A row
-is a situation; its cells have the median of the rounds, the least and the most in milliseconds, and the median over that
-of the same program without neighbours.
+programs are transformer_bench and the same step in PyTorch, with libgomp's default and with $GOMP_SPINCOUNT=4000. Each
+row is a situation. A cell has the median, minimum and maximum of the rounds in milliseconds, and the median divided by
+that of the same program without neighbours.
 """
 import argparse
 import contextlib
@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# name -> number of neighbours, whether they have a session of their own, their niceness
+# name -> number of neighbours, whether they run in a separate session, their niceness
 SITUATIONS = {
     "alone": (0, False, 0),
     "one, same session": (1, False, 0),
@@ -66,9 +66,9 @@ def milliseconds(program, o):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, type=pathlib.Path, help="folder of the build, with transformer_bench")
-    parser.add_argument("--rounds", type=int, default=3, help="alternating runs of all (default: 3)")
-    parser.add_argument("--threads", type=int, default=2, help="of all programs (default: 2)")
+    parser.add_argument("--build", required=True, type=pathlib.Path, help="build folder with transformer_bench")
+    parser.add_argument("--rounds", type=int, default=3, help="alternating runs of each program (default: 3)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each program (default: 2)")
     parser.add_argument("--step", default="multi30k/step/f32", help="name of the benchmark (default: multi30k/step/f32)")
     parser.add_argument("--programs", nargs="*", choices=PROGRAMS, default=list(PROGRAMS), help="(default: all)")
     parser.add_argument("--situations", nargs="*", choices=SITUATIONS, default=list(SITUATIONS),

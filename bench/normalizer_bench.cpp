@@ -82,7 +82,7 @@ Workload images(const std::string& normalizer, std::int64_t batch) {
   return {std::make_unique<ImageModelOfFamily>(config, /*seed=*/1), std::move(inputs), rows};
 }
 
-// Makes one sequence, on which Dynamic Tanh was also timed, but with a larger model.
+// Makes a single sequence. The authors of Dynamic Tanh also timed a single sequence, with a larger model.
 Workload decoder(const std::string& normalizer) {
   GptConfig config = config_of<GptConfig>(normalizer);
   config.vocabulary = 1000, config.width = 512, config.ffn_width = 2048, config.heads = 8, config.context = 2048;

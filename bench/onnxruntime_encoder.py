@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times in onnxruntime the encoder of inference_bench: the same sizes and the same weights.
+"""Times the encoder of inference_bench in onnxruntime, with the same sizes and weights.
 
     inference_bench --save=DIR/ln
     foldgrad export DIR/ln --to onnx -o EXPORTED

@@ -10,7 +10,7 @@
 
 namespace foldgrad::bench {
 
-// The least work of an operation: the bytes that any implementation must read and write, and the floating-point
+// The minimum work in an operation: the bytes that any implementation must read and write, and the floating-point
 // operations of the matrix products. A matrix counts once per pass over the data; vectors and scalars do not count:
 //   y = f(x)                               2 n forward: x, y;       3 n backward: dy, x or y, dx (dropout: dy, dx)
 //   y = f(a, b)                            3 n forward: a, b, y;    2 n backward: dy, which becomes da, and db

@@ -1,6 +1,6 @@
-// Times the matrix products of a training step with each back end of gemm() that this build has, and prints the share
-// of the peak of fused multiply-adds that each reaches. engine/gemm/gemm.cpp chooses back ends by the resulting tables,
-// which docs/products.md shows.
+// Times the matrix products of a training step with each back end of gemm() that this build has, and prints the
+// percentage of the peak of fused multiply-adds that each reaches. engine/gemm/gemm.cpp chooses back ends by the
+// resulting tables, which docs/products.md shows.
 //
 //   products_bench [--threads=N] [--rounds=N] [--dtype=f32|bf16] [STEP ...]
 //
@@ -167,13 +167,13 @@ void time_step(const Options& options, const std::string& step) {
 int run(int argc, char** argv) try {
   require_cpu_support();
   Options options;
-  CLI::App app("Times the matrix products of a training step by each back end");
+  CLI::App app("Times the matrix products of a training step with each back end");
   app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 1000));
   app.add_option("--dtype", options.dtype)
       ->transform(CLI::CheckedTransformer(std::map<std::string, DType>{{"f32", DType::f32}, {"bf16", DType::bf16}}));
   const std::vector<std::string> steps = {"iwslt", "multi30k", "vit_s4", "cct4_3x2", "gpt"};
-  app.add_option("STEP", options.steps, "all without")->check(CLI::IsMember(steps));
+  app.add_option("STEP", options.steps, "default: all steps")->check(CLI::IsMember(steps));
   CLI11_PARSE(app, argc, argv);
   set_threads(options.threads);
   fmt::print("{}, build for {}\n", cpu_model(), cpu_level());

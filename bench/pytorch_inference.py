@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times in PyTorch the encoder of inference_bench: the same sizes and the same weights.
+"""Times the encoder of inference_bench in PyTorch, with the same sizes and weights.
 
     inference_bench --save=DIR/ln
     python pytorch_inference.py DIR/ln [--threads 2] [--rounds 20] [--cpu-time]
 
 examples/pytorch_model.py reads the model, which is then converted to the fastest form in PyTorch; both are compared
 before anything is timed. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and the setup under
-"context". f32, and bf16 by autocast, eager and compiled with frozen weights.
+"context". Each of f32 and bf16 (by autocast) runs eagerly, and compiled with frozen weights.
 """
 import argparse
 import json
@@ -85,8 +85,8 @@ def argument_parser(doc):
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="model directory")
     parser.add_argument("--threads", type=int, default=2, help="(default: 2)")
-    parser.add_argument("--rounds", type=int, default=20, help="of each (default: 20)")
-    parser.add_argument("--cpu-time", action="store_true", help="of all threads, instead of what a clock shows")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of each benchmark (default: 20)")
+    parser.add_argument("--cpu-time", action="store_true", help="CPU time of all threads instead of wall-clock time")
     return parser
 
 
@@ -97,7 +97,7 @@ def seconds_of(body, arguments):
         start = clock()
         body()
         seconds.append(clock() - start)
-    return seconds[3:]  # the first only warm up, and compile
+    return seconds[3:]  # the first rounds are a warm-up and compile
 
 
 def main():

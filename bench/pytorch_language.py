@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the work of language_bench in PyTorch: the same model, sizes and names, with layer normalization.
+"""Times the work of language_bench in PyTorch, with the same model, sizes and names, and with layer normalization.
 
     python pytorch_language.py [--threads 2] [--seconds 10] [--filter step] [--compile]
 
@@ -98,7 +98,7 @@ def writing_of(texts, bf16, compiled):
 
 def main():
     options = parser(__doc__)
-    options.add_argument("--compile", action="store_true", help="through torch.compile")
+    options.add_argument("--compile", action="store_true", help="use torch.compile")
     arguments, result = begin(options)
     result["context"]["compiled"] = arguments.compile
     for dtype in ("f32", "bf16"):

@@ -1,4 +1,4 @@
-"""The common part of the programs in PyTorch: their options, their models in onnxruntime, and the seconds of a call."""
+"""Functions that the PyTorch programs share: for their options, their models in onnxruntime, and timing."""
 import argparse
 import os
 import tempfile
@@ -10,8 +10,8 @@ import torch
 def parser(description, seconds=10):
     """Returns a parser of the common options."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
-    options.add_argument("--seconds", type=float, default=seconds, help=f"per benchmark (default: {seconds:g})")
+    options.add_argument("--threads", type=int, default=2, help="threads of PyTorch (default: 2)")
+    options.add_argument("--seconds", type=float, default=seconds, help=f"seconds per benchmark (default: {seconds:g})")
     options.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
     return options
 
@@ -25,7 +25,7 @@ def begin(options):
 
 
 def onnx_session(path, threads):
-    import onnxruntime  # only here: whoever compares with PyTorch need not have it
+    import onnxruntime  # imported here, since comparisons with PyTorch do not need it
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -41,7 +41,7 @@ def exported(model, name, given, threads):
 
 
 def measure(step, seconds, device="cpu"):
-    """Returns the seconds of each step; on a GPU of ten steps at a time, made without a wait, divided by ten."""
+    """Returns the seconds of each step. On a GPU, times ten steps together, without waits, and divides by ten."""
     wait, steps = (torch.cuda.synchronize, 10) if device == "cuda" else (lambda: None, 1)
     step(), step(), wait()
     times = []

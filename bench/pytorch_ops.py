@@ -17,7 +17,7 @@ from pytorch_measure import begin, parser
 
 
 def cases():
-    """Yields (name, operands, function); floating-point operands get gradients."""
+    """Yields (name, operands, function); floating-point operands receive gradients."""
     R, C = 8192, 512
     size = f"/{R}x{C}"
     x, z, bias = torch.randn(R, C), torch.randn(R, C), torch.randn(C)
@@ -84,7 +84,7 @@ def image_cases():
 
 
 def measure(operands, function, seconds):
-    """Returns the seconds of each forward and each backward, if any, for about `seconds`, after a warm-up."""
+    """Returns the seconds of each forward and each backward pass, if any, for about `seconds`, after a warm-up."""
     forward, backward, dy = [], [], None
     operands = [t.requires_grad_() if t.is_floating_point() else t for t in operands]
     end = None
@@ -100,7 +100,7 @@ def measure(operands, function, seconds):
         if y.requires_grad:
             y.backward(dy)
         stop = time.perf_counter()
-        if end is None:  # the first round only warms up
+        if end is None:  # the first round is a warm-up
             end = time.perf_counter() + seconds
             continue
         forward.append(middle - start)

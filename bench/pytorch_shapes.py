@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains models of PyTorch on the drawn shapes and prints the share of unseen images that they get right.
+"""Trains PyTorch models on the drawn shapes and prints the fraction of unseen images that they classify correctly.
 
     foldgrad data synth shapes DIR --count 128000 --test-count 5000
     python pytorch_shapes.py DIR [linear] [perceptron] [convolutions]
@@ -67,7 +67,7 @@ def right(model, images, labels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=pathlib.Path)
-    parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL", help=f"of {', '.join(MODELS)}")
+    parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL", help=f"some of {', '.join(MODELS)}")
     parser.add_argument("--updates", type=int, default=1000)
     arguments = parser.parse_args()
     unknown = [name for name in arguments.models if name not in MODELS]

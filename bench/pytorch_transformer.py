@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times in PyTorch the training steps of transformer_bench: the same model, sizes, dropout and names.
+"""Times the training steps of transformer_bench in PyTorch, with the same model, sizes, dropout and names.
 
     python pytorch_transformer.py [--threads 2] [--device cuda] [--seconds 10] [--filter iwslt] [--compile]
 
@@ -114,7 +114,7 @@ def step_of(batch, length, sizes, bf16, wrap, device="cpu"):
 def main():
     options = parser(__doc__)
     options.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
-    options.add_argument("--compile", action="store_true", help="through torch.compile")
+    options.add_argument("--compile", action="store_true", help="use torch.compile")
     arguments, result = begin(options)
     result["context"] |= {"compiled": arguments.compile, "device": arguments.device}
     wrap = torch.compile if arguments.compile else lambda model: model

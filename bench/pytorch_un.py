@@ -3,10 +3,10 @@
 
     python bench/pytorch_un.py [--rounds 60]
 
-In each round all take one turn, in random order, so that a busy machine slows them alike. Freed memory stays in the
+In each round, all of them run once, in random order, so that a busy machine slows them alike. Freed memory stays in the
 process: otherwise glibc returns it to the system in some steps, and getting it back takes as long as a normalizer.
-Prints CPU milliseconds of a step, the median and the quartiles over the rounds, and the median of the rounds' ratios to
-the first of each group. The statistics' warm-up is over.
+Prints the CPU milliseconds per step (median and quartiles over the rounds), and the median of the rounds' ratios to the
+first of each group. The normalizers are past their warm-up.
 """
 import argparse
 import ctypes
@@ -63,7 +63,7 @@ def encoder(unified):
 
 
 def groups():
-    """Yields a group's name and its steps by their names; the others are compared with the first."""
+    """Yields the name of each group and its steps by name; all others are compared with the first."""
     yield f"module, forward and backward, [{ROWS}, {WIDTH}]", {
         name: training_step(make(WIDTH), ROWS, WIDTH) for name, make in LAYERS.items()}
     yield "nn.TransformerEncoder, 2 layers of 256, forward and backward, [8, 64, 256]", {

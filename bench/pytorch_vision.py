@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times the work of vision_bench in PyTorch: the same models, sizes and names, with layer normalization,
-only nfnet_micro without.
+"""Times the work of vision_bench in PyTorch, with the same models, sizes and names.
 
     python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile | --onnxruntime]
 
-f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: channels last, the
-fused attention, AdamW in one kernel. onnxruntime runs inference of PyTorch's export, only in f32. swin_nano, swin_t
-and nfnet_micro are timm's. Prints one JSON object: name -> seconds of every step, and the setup under "context".
+The normalizer is layer normalization; nfnet_micro has none. f32 is eager f32, bf16 is autocast with f32 weights. The
+code is that of a careful user of PyTorch: channels last, the fused attention, AdamW in one kernel. onnxruntime runs
+inference of PyTorch's export, only in f32. swin_nano, swin_t and nfnet_micro are from timm. Prints one JSON object:
+name -> seconds of every step, and the setup under "context".
 """
 import contextlib
 import json
@@ -124,7 +124,7 @@ class T2tMicro(nn.Module):
 
 
 def swin_nano():
-    import timm  # only here: whoever times the other models need not have it
+    import timm  # imported here, since the other models do not need it
 
     return timm.create_model("swin_tiny_patch4_window7_224", img_size=32, patch_size=2, window_size=4, embed_dim=48,
                              depths=(2, 2, 2), num_heads=(3, 6, 12), num_classes=10, drop_path_rate=0)
@@ -214,8 +214,8 @@ def inference_of(model, batch, side, bf16, compiled):
 def main():
     options = parser(__doc__)
     how = options.add_mutually_exclusive_group()
-    how.add_argument("--compile", action="store_true", help="through torch.compile")
-    how.add_argument("--onnxruntime", action="store_true", help="inference in f32 by onnxruntime")
+    how.add_argument("--compile", action="store_true", help="use torch.compile")
+    how.add_argument("--onnxruntime", action="store_true", help="run f32 inference with onnxruntime")
     arguments, result = begin(options)
     result["context"] |= {"compiled": arguments.compile, "onnxruntime": arguments.onnxruntime}
     for task, (make, batch, side) in TASKS.items():

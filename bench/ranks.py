@@ -5,8 +5,8 @@
 
 Model, batch and update are those of "iwslt" in pytorch_transformer.py; each rank has 32 of its 64 pairs. Ours are the
 updates of `foldgrad train`, including making batches, on a generated text with 32 tokens on each side of every pair.
-Both also run as one process of two threads; all in turn in each round. A row has the median, the least and the most
-seconds of a step, and the same of the rounds' ratios; rounds are printed to stderr as they end.
+Both also run as one process of two threads. Each round runs all of them in turn. A row has the median, minimum and
+maximum of the seconds per step and of the rounds' ratios. Rounds are printed to stderr as they end.
 """
 import argparse
 import json
@@ -105,9 +105,9 @@ def line(title, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, help="folder of the build (default: %(default)s)",
+    parser.add_argument("--build", type=pathlib.Path, help="build folder (default: %(default)s)",
                         default=pathlib.Path("build/release"))
-    parser.add_argument("--rounds", type=int, default=3, help="alternating runs of all (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="alternating runs of each program (default: 3)")
     parser.add_argument("--steps", type=int, default=8, help="updates of each run (default: 8)")
     parser.add_argument("--dtypes", nargs="+", choices=["bf16", "f32"], default=["bf16", "f32"])
     parser.add_argument("--rank", help=argparse.SUPPRESS)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A training step of IWSLT14 on an H100 by calculation: a prediction, not a measurement.
+"""Predicts the time of an IWSLT14 training step on an H100 by calculation; nothing is measured.
 
 Prints the table of docs/cuda.md: each kernel of a step in bf16 with its launches, bytes, operations and registers, and
 the predicted time. 6 + 6 layers of width 512, 128 x 32 tokens on each side, 10,152 words; dropout and clipping.
@@ -15,7 +15,7 @@ BANDWIDTH = 3.0e12  # bytes/s that a copy reaches on an H100
 PRODUCTS = 375e12   # operations/s: an estimate for products as small as these; the peak is 989e12 of dense bf16
 GAP = 1.1e-6        # between two kernels
 RAMP = 1.9e-6       # from the start of a kernel to full bandwidth, and back: an estimate
-LATENCY = 0.6e-6    # of memory: an estimate; by Little's law each of 132 SMs wants 13.6 KB on the way
+LATENCY = 0.6e-6    # of memory: an estimate; by Little's law, each of 132 SMs needs 13.6 KB in flight
 SMS = 132
 
 ROWS, WIDTH, INNER, WORDS, PARAMETERS = 4096, 512, 1024, 10152, 36.7e6
@@ -26,11 +26,11 @@ M, F, L = ROWS * WIDTH * 2, ROWS * INNER * 2, ROWS * WORDS * 2  # bytes of the m
 class Kernel:
     name: str
     launches: int
-    bytes: float = 0         # of one launch
-    operations: float = 0    # of one launch
-    pattern: str = ""        # of its line in what kernel_gates shows; a library's has none
-    threads: int = 256       # of a block
-    packs: int = 0           # of 16 bytes that a thread asks for before it waits for one
+    bytes: float = 0         # per launch
+    operations: float = 0    # per launch
+    pattern: str = ""        # matches the kernel's line in the output of kernel_gates; empty for a library kernel
+    threads: int = 256       # per block
+    packs: int = 0           # packs of 16 bytes that a thread requests before it waits for one
 
     def seconds(self):
         moved = self.bytes / BANDWIDTH + RAMP if self.bytes else 0

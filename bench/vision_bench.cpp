@@ -1,5 +1,5 @@
-// Times models of images: a training step (forward, backward, the norm of the gradient and AdamW) and inference, which
-// is the forward pass without recording. Compares their products with the peak of fused multiply-adds, measured in the
+// Times image models: a training step (forward, backward, the norm of the gradient and AdamW) and inference, which is
+// the forward pass without recording. Compares their products with the peak of fused multiply-adds, measured in the
 // same run. Also times the augmentation of a batch for such a step.
 //
 //   vision_bench [Google Benchmark's flags]      MODEL/step/DTYPE, MODEL/infer/NORMALIZER/DTYPE, augment/NAMES
@@ -132,7 +132,7 @@ StepWork step_work(const Task& task, const Model& model) {
   for (std::int64_t k = 0; k < c.layers; ++k)
     work.add_layer(/*attentions=*/1, tokens * double(c.width), tokens * double(c.ffn_width));
   work.add_ends(tokens * double(c.width), double(task.batch * c.classes), model.parameter_count());
-  // The backward pass of relu moves dy, y and dz; pooling moves x, y and places, and backward dy, places and dx.
+  // The backward pass of relu moves dy, y and dz; pooling moves x, y and positions, and backward dy, positions and dx.
   constexpr double kReluAndPool = 5.625;
   work.elements += kReluAndPool * task.pooled * double(task.batch);
   return work;

@@ -2,7 +2,7 @@
 
     PYTHONPATH=build/emulate/python python3 book/pictures.py docs/pictures
 
-Each file holds its numbers, too, so that a test can compare them with the engine's.
+Each file also contains its numbers, so that a test can compare them with the engine's.
 """
 import html
 import io
@@ -22,7 +22,7 @@ HISTORIES = {"un-window": (15, 6, True, 11), "un-means": (40, 5, False, 20), "un
 
 
 def history(iterations, warmup, filtration, outlier):
-    """Returns lists by name, an entry for each iteration, of the first of 8 channels.
+    """Returns a dictionary of lists, with one entry per iteration, for the first of 8 channels.
 
     The rows vary in size between iterations. At iteration `outlier` they are 5 times as large.
     """
@@ -96,7 +96,7 @@ def draw_outlier(h, figure):
 
 
 def numbers_in(picture):
-    """Returns the numbers that a picture, text of an SVG file, holds."""
+    """Returns the numbers in a picture, which is given as the text of an SVG file."""
     return json.loads(html.unescape(re.search("<dc:description>(.*?)</dc:description>", picture, re.S)[1]))
 
 

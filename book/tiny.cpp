@@ -343,7 +343,7 @@ struct Layer {
   }
 };
 
-// Two blocks x + W2 relu(W1 norm(x)), like the second half of a Transformer's layer, and a final normalizer before the
+// Two blocks x + W2 relu(W1 norm(x)), like the second half of a Transformer layer, and a final normalizer before the
 // classifier. Copies share parameters, but each has its own windows and averages.
 struct Model {
   Layer embed;

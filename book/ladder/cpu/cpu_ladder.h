@@ -1,4 +1,4 @@
-// The CPU's counterpart of ladder.h: four functions that compute C = A B. Each function adds one idea to the previous
+// The CPU counterpart of ladder.h: four functions that compute C = A B. Each function adds one idea to the previous
 // one; docs/cpu_ladder.md counts the loads and bytes that each idea saves. The fifth rung is the engine's own kernel
 // (engine/gemm/gemm_fma.cpp). These four are for readers, tests and bench/cpu_ladder_bench.cpp; training does not use
 // them.
