@@ -5,7 +5,7 @@
                                dict.en.txt [--bpe-codes code]]
 
 Weights have the same names in both libraries. Old checkpoints with `in_proj_weight` are supported. Features that
-foldgrad's Transformer lacks (learned positions, a normalizer of the embeddings, ...) are errors, and so are tensors
+foldgrad's Transformer lacks (learned positions, a normalizer for the embeddings, ...) are errors, and so are tensors
 with unknown names. Translation needs the dictionaries; without them, you can only use `foldgrad run`, which takes ids.
 """
 import argparse
@@ -37,7 +37,7 @@ def read(path, trust):
             options = options["model"]
         if options is not None:
             return options if isinstance(options, dict) else vars(options), checkpoint["model"]
-    fail(f"{path}: has neither args nor cfg, so it is no checkpoint of fairseq")
+    fail(f"{path}: has neither args nor cfg, so it is not a fairseq checkpoint")
 
 
 def rename_old(weights):
@@ -92,11 +92,11 @@ def weights_for(config, weights):
     table = "encoder.embed_tokens.weight" if config["model"]["share_embeddings"] == "all" else "decoder.embed_tokens.weight"
     for name in shared & weights.keys():
         if not torch.equal(weights[name], weights[table]):
-            fail(f"{name}: is not the table of embeddings, though the options say that they are shared")
+            fail(f"{name}: is not the embedding table, although the options say that the tables are shared")
     unknown = [name for name in weights if name not in wanted | shared and not beside.match(name)]
     missing = sorted(wanted - weights.keys())
     if unknown or missing:
-        fail(f"weights that foldgrad's Transformer does not have: {unknown or 'none'}; that are missing: "
+        fail(f"weights that foldgrad's Transformer does not have: {unknown or 'none'}; missing weights: "
              f"{missing or 'none'}")
     return {name: weights[name].float() for name in wanted}
 

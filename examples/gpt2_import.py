@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Converts a GPT-2 of Hugging Face's Transformers to a foldgrad model directory.
+"""Converts a GPT-2 from Hugging Face's Transformers to a foldgrad model directory.
 
     examples/gpt2_import.py GPT2 DIRECTORY
 
@@ -39,7 +39,7 @@ def read_config(path):
 
 
 def shapes_of(m):
-    """Returns the shapes of the weights of foldgrad's model."""
+    """Returns the weight shapes of foldgrad's model."""
     width, inner = m["width"], m["ffn_width"]
     shapes = {"wte.weight": [m["vocabulary"], width], "wpe.weight": [m["context"], width], "ln_f.weight": [width],
               "ln_f.bias": [width]}
@@ -82,7 +82,7 @@ def main(arguments=None):
     wanted, given = shapes_of(m), {name: list(t.shape) for name, t in weights.items()}
     for name in sorted(wanted.keys() | given.keys()):
         if wanted.get(name) != given.get(name):
-            fail(f"{path}: {name} must be {wanted.get(name, 'absent')} by config.json, got {given.get(name, 'none')}")
+            fail(f"{path}: {name} must be {wanted.get(name, 'absent')} per config.json, got {given.get(name, 'none')}")
     eps = config.get("layer_norm_epsilon", 1e-5)
     make_new_directory(args.directory)
     save_model(args.directory, "gpt", {"model": m, "norm": {"name": "ln", "options": {"eps": eps}}}, weights)

@@ -1,5 +1,5 @@
-"""Reads and writes the files of a model directory, and makes command-line programs of models. Needs torch, safetensors
-and numpy."""
+"""Reads and writes the files of a model directory, and turns models into command-line programs. Needs torch,
+safetensors and numpy."""
 import argparse
 import json
 import math
@@ -22,7 +22,7 @@ def load_metadata(path):
         with safe_open(path, "pt") as file:
             return file.metadata() or {}
     except SafetensorError as error:
-        raise ValueError(f"{path}: is no safetensors file: {error}") from None
+        raise ValueError(f"{path}: is not a safetensors file: {error}") from None
 
 
 def load_tensors(path):
@@ -79,7 +79,7 @@ def model_directory(path):
         if os.path.exists(named):
             with open(named) as file:
                 return os.path.join(path, "checkpoints", file.read().strip())
-    raise ValueError(f"{path}: no model (it has no config.json), and no run (nor checkpoints/BEST or LATEST)")
+    raise ValueError(f"{path}: neither a model (no config.json) nor a run (no checkpoints/BEST or LATEST)")
 
 
 def load_config(directory, family="transformer"):

@@ -188,6 +188,6 @@ def make_norm(config, site, channels=None):
     if o.get("axes") == "token":
         makers["groupnorm"] = lambda: TokenGroupNorm(width, eps, o.get("groups", 32))
     if name not in makers:
-        raise NotImplementedError(f"this example knows no normalizer {name}, or not of these options; it knows "
-                                  f"{', '.join(sorted(makers))}, and groupnorm with axes = token")
+        raise NotImplementedError(f"this example does not support the normalizer {name} with these options; it "
+                                  f"supports {', '.join(sorted(makers))}, and groupnorm with axes = token")
     return makers[name]()

@@ -41,7 +41,7 @@ def read(path, trust):
 def root(count, what):
     side = round(count ** 0.5)
     if side * side != count:
-        fail(f"{what} are {count}, which is not a square")
+        fail(f"the number of {what} must be a square, got {count}")
     return side
 
 
@@ -53,7 +53,7 @@ def layers_of(weights, prefix):
 def vit_of(weights):
     """Returns the keys of the section `model` in config.json."""
     patches, cls = weights["patch_embed.proj.weight"], "cls_token" in weights
-    patch, side = patches.shape[-1], root(weights["pos_embed"].shape[1] - cls, "positions of patches")
+    patch, side = patches.shape[-1], root(weights["pos_embed"].shape[1] - cls, "patch positions")
     model = {"patch": patch, "image_size": patch * side, "classes": len(weights["head.weight"]), "width": len(patches),
              "ffn_width": len(weights["blocks.0.mlp.fc1.weight"]), "layers": layers_of(weights, "blocks."),
              "pooling": "cls" if cls else "mean", "qkv_bias": "blocks.0.attn.qkv.bias" in weights, "pre_norm": True}
@@ -67,7 +67,7 @@ def cct_of(weights):
     last = weights[f"tokenizer.conv_layers.{convs - 1}.0.weight"]
     kernel, cls = last.shape[-1], "classifier.class_emb" in weights
     # Each convolution and its pooling divide the side of an image by 2, or by 4 if the kernel size is 7.
-    side = root(weights["classifier.positional_emb"].shape[1] - cls, "positions of tokens")
+    side = root(weights["classifier.positional_emb"].shape[1] - cls, "token positions")
     return {"stem": "cct", "convs": convs, "kernel": kernel, "image_size": side * (4 if kernel == 7 else 2) ** convs,
             "classes": len(weights["classifier.fc.weight"]), "width": len(last),
             "ffn_width": len(weights["classifier.blocks.0.linear1.weight"]),
@@ -81,7 +81,7 @@ TABLE = "attn.relative_position_bias_table"
 def swin_of(weights):
     table = weights[f"layers.0.blocks.0.{TABLE}"]
     return {"patch": weights["patch_embed.proj.weight"].shape[-1], "image_size": 224,
-            "window": (root(len(table), "rows of the table of biases") + 1) // 2,
+            "window": (root(len(table), "rows in the bias table") + 1) // 2,
             "depths": [layers_of(weights, f"layers.{s}.blocks.") for s in range(layers_of(weights, "layers."))],
             "classes": len(weights["head.weight"]), "width": len(weights["patch_embed.proj.weight"]),
             "ffn_width": len(weights["layers.0.blocks.0.mlp.fc1.weight"]), "heads": table.shape[1],
@@ -150,8 +150,8 @@ def lite_name(name):
 
 
 def swin_name(name):
-    """Returns the authors' name for a weight of timm's SwinTransformer. timm counts the merging of patches as a part of
-    the stage after it, the authors as a part of the stage before it."""
+    """Returns the authors' name for a weight of timm's SwinTransformer. timm counts patch merging as part of the
+    stage after it, the authors as part of the stage before it."""
     name = re.sub(r"^layers\.(\d+)\.downsample", lambda m: f"layers.{int(m[1]) - 1}.downsample", name)
     return name.replace("head.fc.", "head.")
 
@@ -162,7 +162,7 @@ def renamed(weights):
         by_timm = "head.fc.weight" in weights
         return {swin_name(name) if by_timm else name: tensor for name, tensor in weights.items()
                 if not name.endswith(("relative_position_index", "attn_mask"))}  # these tensors are constants
-    if "stem.0.weight" in weights:  # ConvNeXt, whose linear layers may be 1 x 1 convolutions
+    if "stem.0.weight" in weights:  # ConvNeXt, whose linear layers can be 1 x 1 convolutions
         return {re.sub(r"\.gamma$", ".gamma.weight", name): tensor.flatten(1) if ".mlp." in name and tensor.ndim > 1
                 else tensor for name, tensor in weights.items()}
     if "_conv_stem.weight" in weights:
@@ -193,9 +193,9 @@ def model_of(weights):
     elif "conv_stem.weight" in weights:
         family, names_by, keys_of = "efficientnet_lite", efficientnet_names, efficientnet_of
     else:
-        fail("has neither patch_embed.proj.weight, as timm's VisionTransformer and SwinTransformer, nor "
-             "tokenizer.conv_layers.0.0.weight, as Compact-Transformers, nor stem.0.weight, as timm's ConvNeXt, nor "
-             "conv_stem.weight, as EfficientNet-Lite0")
+        fail("has neither patch_embed.proj.weight, as in timm's VisionTransformer and SwinTransformer, nor "
+             "tokenizer.conv_layers.0.0.weight, as in Compact-Transformers, nor stem.0.weight, as in timm's ConvNeXt, "
+             "nor conv_stem.weight, as in EfficientNet-Lite0")
     try:
         model = keys_of(weights)
     except KeyError as e:
@@ -203,7 +203,7 @@ def model_of(weights):
     names = names_by(model)
     unknown, missing = sorted(weights.keys() - names), sorted(names - weights.keys())
     if unknown or missing:
-        fail(f"weights that foldgrad's model does not have: {', '.join(unknown) or 'none'}; that are missing: "
+        fail(f"weights that foldgrad's model does not have: {', '.join(unknown) or 'none'}; missing weights: "
              f"{', '.join(missing) or 'none'}")
     return family, model
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kPoints = 200, kHidden = 32;
 
-// Points [kPoints, 2], and the number of the spiral of each point, [kPoints].
+// Points [kPoints, 2], and the spiral number of each point, [kPoints].
 struct Spirals {
   Tensor x = Tensor::empty({kPoints, 2}, DType::f32), spiral = Tensor::empty({kPoints}, DType::i64);
 

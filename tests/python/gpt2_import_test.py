@@ -83,11 +83,11 @@ def expect_errors(files):
     refused("scaled", "scale_attn_by_inverse_layer_idx must be false, got true", scale_attn_by_inverse_layer_idx=True)
     refused("silu", "activation_function must be one of gelu_new, gelu_pytorch_tanh, gelu, relu, got silu",
             activation_function="silu")
-    refused("lacking", "model.safetensors: h.1.mlp.c_fc.bias must be [32] by config.json, got none",
+    refused("lacking", "model.safetensors: h.1.mlp.c_fc.bias must be [32] per config.json, got none",
             lambda tensors: tensors.pop("transformer.h.1.mlp.c_fc.bias"))
-    refused("more", "model.safetensors: h.0.adapter must be absent by config.json, got [2]",
+    refused("more", "model.safetensors: h.0.adapter must be absent per config.json, got [2]",
             lambda tensors: tensors.update({"transformer.h.0.adapter": torch.zeros(2)}))
-    refused("wider", "model.safetensors: wpe.weight must be [10, 8] by config.json, got [9, 8]", n_positions=10)
+    refused("wider", "model.safetensors: wpe.weight must be [10, 8] per config.json, got [9, 8]", n_positions=10)
     printed = printed_by(gpt2_import.main, os.path.join(files, "none"), os.path.join(files, "x"))
     expect_refused(files, "x", printed, "none/config.json: ")
 

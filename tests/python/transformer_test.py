@@ -103,7 +103,7 @@ def written_by_pytorch(models):
 
     done = subprocess.run([sys.executable, example("pytorch_model.py"), models.files, "in", "out"], capture_output=True,
                           text=True)
-    message = f"error: {models.files}: no model (it has no config.json), and no run (nor checkpoints/BEST or LATEST)\n"
+    message = f"error: {models.files}: neither a model (no config.json) nor a run (no checkpoints/BEST or LATEST)\n"
     expect(done.returncode == 1 and done.stderr == message,
            f"the message must be '{message}', got exit code {done.returncode}, '{done.stderr}'")
 

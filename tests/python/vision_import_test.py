@@ -256,20 +256,20 @@ def check_refusals(files):
     vit, cct = vit_weights(True, True), cct_weights(1, 3, 16)
     without_norm = {name: t for name, t in vit.items() if name != "norm.bias"}
     for name, weights, message in (
-            ("other", {"fc.weight": torch.ones(2, 2)}, "has neither patch_embed.proj.weight, as timm's"),
+            ("other", {"fc.weight": torch.ones(2, 2)}, "has neither patch_embed.proj.weight, as in timm's"),
             ("unknown", {**vit, "blocks.0.ls1.gamma": torch.ones(WIDTH)},
-             "weights that foldgrad's model does not have: blocks.0.ls1.gamma; that are missing: none"),
-            ("missing", without_norm, "that are missing: norm.bias"),
-            ("fc-norm", vit_weights(True, True, "fc_norm"), "model does not have: cls_token; that are missing: none"),
+             "weights that foldgrad's model does not have: blocks.0.ls1.gamma; missing weights: none"),
+            ("missing", without_norm, "missing weights: norm.bias"),
+            ("fc-norm", vit_weights(True, True, "fc_norm"), "model does not have: cls_token; missing weights: none"),
             ("convnext-extra", {**convnext_weights(), "head.extra": torch.ones(2)},
-             "weights that foldgrad's model does not have: head.extra; that are missing: none"),
+             "weights that foldgrad's model does not have: head.extra; missing weights: none"),
             ("swin", {"patch_embed.proj.weight": torch.ones(4, 3, 2, 2), "head.weight": torch.ones(2, 8),
                       "layers.0.blocks.0.attn.relative_position_bias_table": torch.ones(8, 2)},
-             "rows of the table of biases are 8, which is not a square"),
+             "rows in the bias table must be a square, got 8"),
             ("lite1", {**lite_weights(), "_blocks.16._bn0.weight": torch.ones(4)},
-             "weights that foldgrad's model does not have: blocks.16.bn0.weight; that are missing: none"),
+             "weights that foldgrad's model does not have: blocks.16.bn0.weight; missing weights: none"),
             ("no-head", {n: t for n, t in vit.items() if n != "head.weight"}, "lacks head.weight"),
-            ("square", {**cct, "classifier.positional_emb": torch.ones(1, 15, WIDTH)}, "are 15, which is not a square"),
+            ("square", {**cct, "classifier.positional_emb": torch.ones(1, 15, WIDTH)}, "must be a square, got 15"),
             ("nested-deep", {"optimizer": 3}, "is not a state_dict")):
         expect_refused(files, name, convert(files, name, weights), message)
 
