@@ -17,7 +17,7 @@ Activation activation_named(const std::string& name);
 
 namespace nanobind::detail {
 
-// The conversion operator looks up the name, because the lookup may throw and from_python() must not.
+// The conversion operator looks up the name, because the lookup can throw but from_python() must not.
 template <class Choice, Choice (*named)(const std::string&)>
 struct choice_caster {
   static constexpr auto Name = const_name("str");

@@ -122,7 +122,7 @@ void add_examples(nb::module_& m) {
           "inputs",
           [](const ExampleSet& s, const std::vector<std::int64_t>& numbers) {
             for (const std::int64_t i : numbers)
-              FOLDGRAD_CHECK(i >= 0 && i < s.size, "examples must have numbers in [0, {}), got {}", s.size, i);
+              FOLDGRAD_CHECK(i >= 0 && i < s.size, "example numbers must be in [0, {}), got {}", s.size, i);
             return s.inputs(numbers);
           },
           "numbers"_a, Native(), "Returns the model's inputs for these examples.")
@@ -177,7 +177,7 @@ void add_methods(ModelClass& model) {
            "Merges normalizers into linear layers where possible. `tied` (refuse, untie or keep) says what to do with "
            "weights that another operation also reads (docs/folding.md).")
       .def("verify", verify, "tied"_a = "refuse", "rescale_stream"_a = false, "seed"_a = 1,
-           "Makes the checks of `foldgrad verify`. Returns the name, outcome and measured value of each check. The "
+           "Runs the checks of `foldgrad verify`. Returns the name, outcome and measured value of each check. The "
            "model must be f32.")
       .def("save", save, "directory"_a,
            "Writes a model directory. Throws FileError if it cannot be written or already contains a model.")

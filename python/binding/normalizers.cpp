@@ -113,7 +113,7 @@ void add_normalizers(nb::module_& m) {
            "Records y on x's tape. In training, the forward pass updates the state, and so does the backward pass of "
            "some normalizers.")
       .def("vjp", vjp, "x"_a,
-           "Makes a training pass. Returns y and a function that takes dy and returns dx and a dict of the parameters' "
+           "Runs a training pass. Returns y and a function that takes dy and returns dx and a dict of the parameters' "
            "gradients. Call the function only once.")
       .def_prop_ro("parameters",
                    [](const std::shared_ptr<SharedNormalizer>& n) { return shared(n->norm->parameters(), n); })

@@ -11,7 +11,7 @@
 namespace foldgrad::python {
 namespace {
 
-// A copy of a NormalizerSite, which Python may keep.
+// A copy of a NormalizerSite. Python may keep this copy.
 struct Site {
   NormalizerInfo info;
   NormalizerOptions options;
@@ -36,7 +36,7 @@ class NormalizerOfPython final : public Normalizer {
   NormalizerOfPython(const NormalizerSite& site, nb::object object)
       : Normalizer(site), parameters_(nb::cast<SharedParameters>(object.attr("parameters"))) {
     object_ = kept(std::move(object));
-    state();  // a wrong one is an error before the first batch
+    state();  // reports a wrong state before the first batch
   }
 
   std::vector<Parameter*> parameters() override { return pointers(parameters_); }
@@ -142,7 +142,7 @@ void add_normalizers_of_python(nb::module_& m) {
         "    forward(self, x, training)    returns y for the Var x [..., channels]\n"
         "    affine(self)                  optional: returns A and B of y = A x + B at inference; without it, the\n"
         "                                  normalizer is never folded\n\n"
-        "A class replaces an earlier class of the same name, but its options stay those of the earlier one. Throws "
+        "A class replaces an earlier class of the same name but keeps the earlier one's options and summary. Throws "
         "ValueError if one of the library's normalizers has the name.");
 }
 

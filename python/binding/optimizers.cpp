@@ -102,7 +102,7 @@ void add_optimizers(nb::module_& m) {
           "unknown or of the wrong dtype or shape.");
   def_adam<Adam>(m, "Adam",
                  "Returns an Adam optimizer as in fairseq, for Parameters or for groups. A group is a dict with "
-                 "parameters, weight_decay, and rate, a factor of the learning rate.");
+                 "parameters, weight_decay, and rate, a learning-rate factor.");
   def_adam<AdamW>(m, "AdamW", "Returns an AdamW optimizer as in PyTorch. The arguments are those of Adam().");
   m.def(
       "SGD",
@@ -112,7 +112,7 @@ void add_optimizers(nb::module_& m) {
       "groups"_a, nb::kw_only(), "momentum"_a = 0.0, "nesterov"_a = false, "weight_decay"_a = 0.0,
       "Returns an SGD optimizer as in PyTorch, without dampening. `groups` and `weight_decay` are as in Adam().");
   m.def("clip_by_norm", clip, "parameters"_a, "max_norm"_a, Native(),
-        "Multiplies the gradients by min(1, max_norm / (norm + 1e-6)) and returns the norm before this.");
+        "Multiplies the gradients by min(1, max_norm / (norm + 1e-6)) and returns the original norm.");
 }
 
 }  // namespace foldgrad::python

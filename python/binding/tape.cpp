@@ -163,8 +163,8 @@ void add_tape(nb::module_& m) {
   nb::class_<SharedTape>(m, "Tape", doc("engine/tape.h"))
       .def(nb::new_([](bool recording) { return std::make_shared<SharedTape>(recording); }), "recording"_a = true,
            "If `recording` is false, operations compute their results but record nothing.")
-      .def("constant", array_on<&Tape::constant>, "x"_a.none(), "Returns a value that gets no gradient.")
-      .def("variable", array_on<&Tape::variable>, "x"_a.none(), "Returns a value that gets a gradient.")
+      .def("constant", array_on<&Tape::constant>, "x"_a.none(), "Returns a value that receives no gradient.")
+      .def("variable", array_on<&Tape::variable>, "x"_a.none(), "Returns a value that receives a gradient.")
       .def("parameter", parameter_on, "p"_a, "dtype"_a = nb::none(),
            "Returns the parameter as a value on the tape, always the same Var. Backward passes add its gradient to "
            "p.grad. Pass `dtype` to convert the parameter to the dtype of the values that it is used with.")

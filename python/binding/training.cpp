@@ -64,7 +64,7 @@ void add_runs(nb::module_& m) {
       [](const std::string& run) {
         const std::vector<RecordedPhase> phases = recorded_phases(run);
         if (phases.empty())
-          throw FileError(run, "has no recordings: it must have been trained with record.from, such as [100, -200]");
+          throw FileError(run, "has no recordings; it must have been trained with record.from, such as [100, -200]");
         std::vector<std::string> sites;
         for (const SiteRecording& s : phases[0].recording.sites) sites.push_back(s.site);
         return sites;

@@ -68,8 +68,8 @@ def gradient(run: Run) -> Curves:
                      for k, name in enumerate(("cosine", "norm ratio", "lambda < 1"))}
               for site in sites if all(site + ".dx" in recorded for recorded in phases.values())}
     if not curves:
-        raise _core.FileError(f"{run.path}: has no gradients to compare: no site has SITE.dx, which is only recorded "
-                              "for normalizers by mean squares over positions, such as un with mode = \"paper\"")
+        raise _core.FileError(f"{run.path}: has no gradients to compare, since no site has SITE.dx, recorded "
+                              "only for normalizers by mean squares over positions, such as un with mode = \"paper\"")
     return curves
 
 
@@ -94,7 +94,7 @@ def outstanding(q: Array, window: int) -> list[int]:
 def _trace(run: Run, options: argparse.Namespace) -> typing.Iterator[Table]:
     sites, phases = _recorded(run)
     if options.site and options.site not in sites:
-        raise ValueError(f"the site {options.site} is not recorded; recorded are {', '.join(sites)}")
+        raise ValueError(f"the site {options.site} is not recorded; the recorded sites are {', '.join(sites)}")
     last = len(sites) - 1
     for site in [options.site] if options.site else dict.fromkeys((sites[0], sites[last // 2], sites[last])):
         q = next(iter(phases.values()))[site + ".q"]
@@ -115,7 +115,7 @@ def _trace(run: Run, options: argparse.Namespace) -> typing.Iterator[Table]:
 
 def outliers(normalizer: _core.Normalizer, q: Array) -> float:
     """Returns the percentage of the rows of q [rows, channels] after the first full window that are outliers according
-    to the test of `un`. The window always takes the row itself, even where a skipped iteration would write another
+    to the test of `un`. The row itself always enters the window, even where a skipped iteration would write another
     value. Returns NaN if the normalizer has no window, or if no row follows the first window."""
     options = {**normalizer.options, "filtration": "1", "warmup": "0"}
     size = int(options["window"]) if normalizer.name == "un" else 0
@@ -138,7 +138,7 @@ def skips(run: Run) -> tuple[list[str], dict[str, list[float]]]:
     deviation."""
     layers = [event for event in run.events if event["event"] == "layers"]
     if not layers:
-        raise _core.FileError(f"{run.path}/log.jsonl: has no event \"layers\": the run has not been validated yet")
+        raise _core.FileError(f"{run.path}/log.jsonl: has no event \"layers\", since there has been no validation yet")
     thirds = [[e for e in layers if 3 * e["step"] <= third * layers[-1]["step"]] for third in (1, 2, 3)]
     chosen = list({events[-1]["step"]: events[-1] for events in thirds if events}.values())
     first = max(1, next(event["norm_warmup"] for event in run.events if event["event"] == "start"))
@@ -150,7 +150,7 @@ def skips(run: Run) -> tuple[list[str], dict[str, list[float]]]:
             found[site] = [*(event["normalizers"].get(site, {}).get("skips", 0) for event in chosen),
                            100 * last["skips"] / filtered if filtered > 0 else 0]
     if not found:
-        raise _core.FileError(f"{run.path}/log.jsonl: reports no skips: the run's normalizers have no outlier test")
+        raise _core.FileError(f"{run.path}/log.jsonl: reports no skips, since the normalizers have no outlier test")
     if run.recordings:
         random, normalizers = np.random.default_rng(1), {n.site: n for n in run.model().normalizers}
         for phase, recorded in _recorded(run)[1].items():
@@ -206,7 +206,7 @@ def cka(a: Run, b: Run, examples: int = 2560, batch: int = 256, data_dir: str = 
     data = [model.examples(str(run.path), data_dir) for run, model in zip((a, b), models)]
     most = min(examples, data[0].size)
     if not 4 <= batch <= most:
-        raise ValueError(f"the batch must have 4 to {most} examples, since there are no more, got {batch}")
+        raise ValueError(f"the batch must have 4 to {most} examples, got {batch}")
     order = np.random.default_rng(1).permutation(data[0].size)[:most // batch * batch].tolist()
     if data[0].size != data[1].size or data[0].digest(order) != data[1].digest(order):
         raise ValueError("cka compares models on the same examples, but "

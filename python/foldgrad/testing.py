@@ -26,7 +26,7 @@ class Oracle(typing.Protocol):
     a method of the oracle and not a function that forward() returns."""
 
     def forward(self, x: Array) -> tuple[Array, typing.Any]:
-        """Makes a training pass over x [rows, channels]. Returns y and the values that backward() needs."""
+        """Runs a training pass over x [rows, channels]. Returns y and the values that backward() needs."""
 
     def backward(self, saved: typing.Any, dy: Array) -> Array:
         """Returns dx and updates the state that a backward pass updates."""

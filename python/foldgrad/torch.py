@@ -19,7 +19,7 @@ _NAMES = {torch.float32: "f32", torch.float64: "f64"}
 
 
 class Norm(torch.nn.Module):
-    """A normalizer that normalizers() lists, over the last axis: Norm("un", 64, warmup=100)(x) takes x [..., 64].
+    """A normalizer that normalizers() lists, over the last axis: Norm("un", 64, warmup=100)(x) accepts x [..., 64].
 
     x is float32, float64 or bfloat16 on the CPU. Parameters and buffers share their memory with the normalizer, so
     PyTorch's optimizers update it and state_dict() contains its state. The member `norm` is the foldgrad.Normalizer,

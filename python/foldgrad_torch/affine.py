@@ -1,4 +1,4 @@
-"""The affine map per channel that some normalizers are at inference: those of this package, and those with running
+"""The affine map per channel that some normalizers apply at inference: those of this package, and those with running
 statistics."""
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def has_running_statistics(norm: nn.Module) -> bool:
 def affine_map(norm: nn.Module) -> Affine:
     """Returns the normalizer's map at inference. Raises Refusal if it is not a finite affine map."""
     if not isinstance(norm, ChannelNorm) and not has_running_statistics(norm):
-        raise Refusal(f"{type(norm).__name__} is not a UN, MABN or PNStar; replace_norms comes first. It has no "
-                      "running statistics: it is not an affine map at inference")
+        raise Refusal(f"{type(norm).__name__} is not a UN, MABN or PNStar; call replace_norms first. It has no "
+                      "running statistics, so it is not an affine map at inference")
     norm = detached_copy(norm).to("cpu", torch.float64).eval()
     if isinstance(norm, ChannelNorm):
         A, B = norm.affine()
@@ -49,7 +49,7 @@ def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
     its activation. Raises Refusal unless the normalizer computes exactly this map for random numbers."""
     rest, ranks, generator = list(norm.children()), set(), torch.Generator().manual_seed(1)
     for rank in (2, 3, 4, 5):
-        # The numbers of examples and channels differ: otherwise an InstanceNorm would take axis 0 for the channels.
+        # The numbers of examples and channels differ: otherwise an InstanceNorm would treat axis 0 as the channels.
         x = torch.randn(3 if len(A) == 2 else 2, len(A), *[3] * (rank - 2), generator=generator, dtype=torch.float64)
         shape = (1, -1) + (1,) * (rank - 2)
         try:
@@ -58,12 +58,12 @@ def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
             rounding = 1e-9 * (1 + wanted.abs().max())
             for part in rest:
                 wanted = part(wanted)
-        except Exception:  # third-party code may raise anything, for example because it only takes images
+        except Exception:  # third-party code may raise anything, for example because it accepts only images
             continue
         if y.shape != x.shape or not torch.allclose(y, wanted, rtol=1e-9, atol=rounding):
-            raise Refusal(f"{type(norm).__name__} does not compute A x + B of its statistics, weight and bias, "
+            raise Refusal(f"{type(norm).__name__} does not compute A x + B from its statistics, weight and bias, "
                           "followed by its children")
         ranks.add(rank)
     if not ranks:
-        raise Refusal(f"{type(norm).__name__} takes no input with its {len(A)} channels at axis 1")
+        raise Refusal(f"{type(norm).__name__} does not accept inputs with its {len(A)} channels at axis 1")
     return Affine(A, B, 1, ranks, rest)

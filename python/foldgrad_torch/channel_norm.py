@@ -1,6 +1,6 @@
-"""ChannelNorm, the base class of UN, MABN and PNStar. These normalizers keep statistics for each channel over all
-tokens, which they average over iterations. At inference they are an affine map per channel, which fold() merges into
-the next layer."""
+"""ChannelNorm, the base class of UN, MABN and PNStar. These normalizers compute statistics for each channel over
+all tokens and average them over iterations. At inference they apply an affine map per channel, which fold() merges
+into the next layer."""
 from __future__ import annotations
 
 import copy
@@ -17,7 +17,7 @@ from .keep import keep, refuse_repetition, store
 from .normalize import Iteration, Normalize, choose, column_sums, eager_cpu, not_finite, real_elements, rows_of
 
 
-WITHOUT_STATISTICS = ("inference without statistics, at iteration 0: train the model, or collect statistics by "
+WITHOUT_STATISTICS = ("inference without statistics, at iteration 0: train the model, or collect statistics with "
                       "calibrate(model, batches)")
 
 
@@ -106,7 +106,7 @@ class ChannelNorm(nn.Module):
     def channels_last(self, x: Tensor, mask: Tensor | None) -> Tensor:
         width, axis = len(self.weight), "last axis" if self.dim == -1 else f"axis {self.dim}"
         if x.is_nested:
-            raise ValueError(f"{self.kind}: x must not be nested: make nn.TransformerEncoder with "
+            raise ValueError(f"{self.kind}: x must not be nested; make nn.TransformerEncoder with "
                              "enable_nested_tensor=False")
         if not -x.dim() <= self.dim < x.dim() or x.shape[self.dim] != width:
             raise ValueError(f"{self.kind}: x must have {width} channels in its {axis}, got {list(x.shape)}")
@@ -127,7 +127,7 @@ class ChannelNorm(nn.Module):
         if not compiling:
             refuse_repetition()
             if not counted:
-                warnings.warn(f"{self.kind}: a pass in training mode without gradients is not an iteration: it "
+                warnings.warn(f"{self.kind}: a pass in training mode without gradients is not an iteration; it "
                               "computes what the next one would and leaves the statistics unchanged. For inference "
                               "call eval().")
         mask = None if mask is None else mask.reshape(-1, 1).bool()
@@ -191,9 +191,9 @@ class ChannelNorm(nn.Module):
             return ""
         if self.iters > 0:
             return (f"inference before iteration {self.first_average}, the first that averages: so far each batch was "
-                    "normalized by its own statistic. That is right for a validation early in training. At the end of "
-                    "training the warm-up was too long: docs/pytorch.md says how to choose it. warm_up_report(model) "
-                    "shows the counters.")
+                    "normalized by its own statistic. That is right for a validation early in training. If training "
+                    "has ended, the warm-up was too long; docs/pytorch.md says how to choose it. "
+                    "warm_up_report(model) shows the counters.")
         # Without iterations, run_var differs from 1 if it comes from a BatchNorm or from calibrate().
         return WITHOUT_STATISTICS if (self.run_var == 1).all() else ""
 

@@ -59,7 +59,7 @@ def edges_within(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module])
     elif type(module) is nn.Transformer and of_pytorch(module):
         edges.readers[f"{prefix}encoder.norm"] = [f"{prefix}decoder.layers.{i}.multihead_attn.{part}"
                                                   for i in range(len(module.decoder.layers)) for part in PARTS[1:]]
-        edges.readers[f"{prefix}decoder.norm"] = "what nn.Transformer returns is read by a layer outside of it: name it"
+        edges.readers[f"{prefix}decoder.norm"] = "a layer outside of nn.Transformer reads its result; name this layer"
     elif type(module).forward is nn.Sequential.forward:
         waiting, last = None, None
         for key, part in module._modules.items():  # unlike named_children(), lists a repeated module each time
@@ -73,7 +73,7 @@ def edges_within(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module])
                 edges.writers[name] = prefix + last
             last = key
         if waiting:
-            edges.readers[waiting] = "it is the last of an nn.Sequential"
+            edges.readers[waiting] = "it is the last module of an nn.Sequential"
     return edges
 
 
@@ -155,14 +155,14 @@ def uses(node: torch.fx.Node, called: Callable) -> Iterator[tuple[torch.fx.Node,
 
 
 def layers_read(user: torch.fx.Node, value: torch.fx.Node, layer: nn.Module | None, prefix: str) -> list[str]:
-    """Returns the name of the layer whose input is the value, or the names of the parts of an attention that read the
+    """Returns the name of the layer whose input is the value, or the names of an attention module's parts that read the
     value. If `user` is no such layer, returns a sentence with the reason."""
     given = dict(zip(PARTS, user.args)) | user.kwargs
     parts = [part for part in PARTS if given.get(part) is value]
     if layer is None or len(parts) != [*user.args, *user.kwargs.values()].count(value):
         what = {"output": "the output", "call_module": f"{prefix}{user.target}"}.get(
             user.op, getattr(user.target, "__name__", user.target))
-        return [f"{what} reads it, which is no linear layer, reads other things too or is called several times"]
+        return [f"{what} reads it but is not a linear layer, has other inputs, or is called several times"]
     if isinstance(layer, nn.MultiheadAttention) and len(parts) < 3:
         return [f"{prefix}{user.target}.{part}" for part in parts]
     return [prefix + user.target]

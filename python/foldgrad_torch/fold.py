@@ -61,8 +61,8 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
     else reads. fold() finds these layers in PyTorch's Transformers, in nn.Sequential, and in the graph of module(x) if
     torch.fx can make it. Name any other layers in `readers` and `writers`. For example,
     readers={"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} names layers in the normalizer's block, and
-    writers={"bn1": "conv1"} names the layer before it. The parts of an attention are named "attention.query", ".key"
-    and ".value". A "*" matches any text, which must be the same in both names:
+    writers={"bn1": "conv1"} names the layer before it. The parts of an attention module are named "attention.query",
+    ".key" and ".value". A "*" matches any text, which must be the same in both names:
     {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Only the named layers may read the normalizer, and only the
     normalizer may read the layer before it. Products are computed in f64 and rounded once for each normalizer.
 
@@ -98,7 +98,7 @@ def warn_of_warm_up(module: nn.Module) -> None:
 
 
 def split_part(root: nn.Module, name: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the name of a layer and its parts: for an attention those that the name means, otherwise ("",)."""
+    """Returns the name of a layer and its parts: for attention those that the name selects, otherwise ("",)."""
     parent, _, last = name.rpartition(".")
     if last in PARTS and isinstance(root.get_submodule(parent), nn.MultiheadAttention):
         return parent, (last,)
@@ -120,9 +120,9 @@ class Shared:
 
     def refuse(self, name: str, layer: nn.Module, W: Tensor | None, b: Tensor | None) -> None:
         if W is None:
-            raise Refusal(f"{name}: its weight is computed, or in parts")
+            raise Refusal(f"{name}: its weight is computed, or stored in parts")
         if any(count > 1 for count in (self.modules[id(layer)], self.parameters[id(W)], self.parameters[id(b)])):
-            raise Refusal(f"{name} shares parameters with another place; give it its own first")
+            raise Refusal(f"{name} shares parameters with another layer; give it its own parameters first")
 
 
 def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: Shared) -> str:
@@ -169,15 +169,15 @@ def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
     if type(layer) not in LINEAR:
         raise Refusal(f"{name} is a {type(layer).__name__}, not a linear layer")
     if affine.rest:
-        raise Refusal(f"it ends with a {type(affine.rest[-1]).__name__}, so that {name} does not read A x + B")
+        raise Refusal(f"it ends with a {type(affine.rest[-1]).__name__}, so {name} does not read A x + B")
     if parts == PARTS and name in shared.cross_attention:
-        raise Refusal(f"{name} is cross-attention: its keys and values read something else. Name {name}.query")
+        raise Refusal(f"{name} is cross-attention: its keys and values come from another input; name {name}.query")
     if any(shared.readers[name, part] > 1 for part in parts):
         raise Refusal(f"{name} reads several normalizers")
     A, B, attention = affine.A, affine.B, isinstance(layer, nn.MultiheadAttention)
     rank, groups = common_rank(name, layer, affine), getattr(layer, "groups", 1)
     if B.any() and pads_with_zeros(layer):
-        raise Refusal(f"{name} pads with zeros, which B does not reach")
+        raise Refusal(f"{name} pads with zeros, but folding would pad with B")
     new: dict[str, Tensor] = {}
     for part in parts:
         key, rows = weight_of(layer, part)
@@ -200,7 +200,7 @@ def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
 
 
 def weight_of(layer: nn.Module, part: str) -> tuple[str, slice]:
-    """Returns the name of the weight and, for a part of an attention, the rows that belong to this part."""
+    """Returns the name of the weight and, for a part of an attention module, the rows that belong to this part."""
     if not part:
         return "weight", slice(None)
     if layer.in_proj_weight is None:

@@ -38,7 +38,7 @@ def store(buffer: Tensor, value: Tensor) -> None:
         return
     while is_functorch_wrapped_tensor(value):
         if is_batchedtensor(value):
-            raise RuntimeError("UN, MABN, PNStar: torch.vmap would give a normalizer statistics for each example: call "
+            raise RuntimeError("UN, MABN, PNStar: torch.vmap would compute separate statistics for each example; call "
                                "eval() first, or map over the buffers too")
         value = get_unwrapped(value)
     with temporarily_clear_interpreter_stack():

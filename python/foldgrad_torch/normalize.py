@@ -17,7 +17,7 @@ class Iteration(NamedTuple):
 
     In eager mode on a CPU, t and active are Python values, and held and skip are False if they are False in all
     channels."""
-    t: Tensor | int  # int64 []: number of the iteration; the first is 1
+    t: Tensor | int  # int64 []: iteration number; the first is 1
     n: Tensor  # []: number of real tokens
     root: Tensor  # [C]: sqrt(var_hat + eps)
     active: Tensor | bool  # bool []: True if the iteration normalizes with an average
@@ -92,7 +92,7 @@ def as_image(rows: Tensor) -> Tensor:
 
 
 class Normalize(torch.autograd.Function):
-    """Computes y = weight * z + bias with z = x / root. The result has the dtype of x, the arithmetic that of root.
+    """Computes y = weight * z + bias with z = x / root. The result has x's dtype; the arithmetic uses root's.
 
     x is [..., C]; weight is [C]; bias is [C] or None; mask is bool [P, 1] or None. The backward pass replaces the
     gradient through root by psi = gradient_statistic(sums of dz * z, iteration), which also writes the normalizer's

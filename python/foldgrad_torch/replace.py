@@ -1,4 +1,4 @@
-"""Replaces the normalizers of a model by UN, MABN or PNStar."""
+"""Replaces the normalizers of a model with UN, MABN or PNStar."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -21,12 +21,12 @@ OF_PYTORCH = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.RMSNorm, nn.Group
 def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
                   where: Callable[[str, nn.Module], bool] = lambda name, norm: True, dim: int | None = None,
                   **options) -> Report:
-    """Replaces normalizers in the module, in place, by normalizers of type `kind` with these options.
+    """Replaces normalizers in the module, in place, with normalizers of type `kind` that have these options.
 
     The candidates are the normalizers for which where(name, normalizer) returns true. PyTorch's BatchNorm1d, 2d and 3d
     are replaced, and modules that compute LayerNorm or RMSNorm over the last axis or over axis 1, which is tested with
     random numbers. `dim` restricts the replacement to one axis. The parameters `weight` and `bias` stay the same
-    objects, so an optimizer may already hold them. A normalizer without a bias gets none.
+    objects, so an optimizer may already hold them. If a normalizer has no bias, its successor has none.
 
     The statistics of a BatchNorm are kept: run_var becomes running_var + running_mean^2, the mean is merged into the
     bias, and the ratio of the standard deviations into the weight, both in place. Inference therefore gives the same
@@ -101,8 +101,8 @@ def channel_axis(norm: nn.Module, dim: int | None) -> int:
     if type(norm) in BATCH_NORMS and dim in (None, 1):
         return 1
     if isinstance(norm, nn.modules.batchnorm._NormBase):
-        raise Refusal("is neither BatchNorm1d, 2d nor 3d itself, over axis 1: what it does besides, such as an "
-                      "activation or statistics of each example, would be lost")
+        raise Refusal("is neither BatchNorm1d, 2d nor 3d itself, over axis 1: anything else that it computes, such as "
+                      "an activation or statistics of each example, would be lost")
     axis = axis_by_trial(norm, AXES if dim is None else [(dim, rank) for rank in (4, 3, 5) if dim != rank - 1])
     if axis is None:
         raise Refusal("computes neither LayerNorm nor RMSNorm over " +
@@ -130,7 +130,7 @@ def axis_by_trial(norm: nn.Module, axes) -> int | None:
             x = random(*(2, 3, 5, 4)[:rank - 1], width).movedim(-1, axis)
             try:
                 y = norm(x).movedim(axis, -1)
-            except Exception:  # the normalizer does not take an input of this shape
+            except Exception:  # the normalizer does not accept an input of this shape
                 continue
             x = x.movedim(axis, -1)
             bias = 0 if getattr(norm, "bias", None) is None else norm.bias
@@ -159,7 +159,7 @@ def take_over(norm: nn.Module, new: ChannelNorm) -> None:
     if not mean.any() and (variance == 1).all():
         return  # the BatchNorm has not been trained
     if norm.bias is None:
-        raise Refusal("has running means, but no bias to take them over")
+        raise Refusal("has running means but no bias that could absorb them")
     second_moment, root = variance + mean.square(), (variance + norm.eps).sqrt()
     new.run_var.copy_(second_moment)
     norm.bias.copy_(norm.bias - norm.weight * mean / root)

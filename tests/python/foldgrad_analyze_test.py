@@ -196,12 +196,12 @@ class OfARun(unittest.TestCase):
     def test_errors(self):
         run, other = self.run_.path, self.other.path
         for words, message in (
-                (["pnac", other], "other: has no recordings: it must have been trained with record.from"),
+                (["pnac", other], "other: has no recordings; it must have been trained with record.from"),
                 (["pnac", run], "the window must be in [8, 12], the recorded iterations, got 32"),
-                (["trace", run, "--site", "x"], "the site x is not recorded; recorded are encoder.layers.0"),
+                (["trace", run, "--site", "x"], "the site x is not recorded; the recorded sites are encoder.layers.0"),
                 (["trace", run, "--channel", 16], "must be in [0, 15], got 16"),
-                (["skips", other], "other/log.jsonl: reports no skips: the run's normalizers have no outlier test"),
-                (["cka", run, other, "--batch", 10], "the batch must have 4 to 9 examples, since there are no more, got 10"),
+                (["skips", other], "other/log.jsonl: reports no skips, since the normalizers have no outlier test"),
+                (["cka", run, other, "--batch", 10], "the batch must have 4 to 9 examples, got 10"),
                 (["cka", run, "/nowhere"], "there is no run")):
             code, printed = self.printed(*words)
             self.assertEqual((code, printed[:7]), (1, "error: "))

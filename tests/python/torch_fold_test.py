@@ -88,7 +88,7 @@ def models_of_others():
     same_outputs("vit", randomized(of_images), image, done=sites + ["norm"], readers=VIT_READERS)
     ids, sites = torch.randint(11, (2, 6)), [f"h.{i}.ln_{j}" for i in (0, 1) for j in (1, 2)]
     _, report = same_outputs("gpt", randomized(of_text), ids, done=sites, refused=["ln_f"], readers=GPT_READERS)
-    expect("lm_head shares parameters with another place" in report.refused["ln_f"], report.refused["ln_f"])
+    expect("lm_head shares parameters with another layer" in report.refused["ln_f"], report.refused["ln_f"])
     of_text.lm_head.weight = nn.Parameter(of_text.lm_head.weight.clone())
     folded, _ = same_outputs("gpt untied", of_text, ids, done=sites + ["ln_f"], readers=GPT_READERS)
     expect(folded.lm_head.bias is not None, "B of the last normalizer")
@@ -133,8 +133,8 @@ def refusals():
         "good": (nn.Sequential(UN(8), nn.Linear(8, 8)), {}),
         "activation": (nn.Sequential(UN(8), nn.ReLU()), {"0": "activation.1 is a ReLU, not a linear layer"}),
         "again": (nn.Sequential(again, UN(8), again, nn.Linear(8, 8)),
-                  {"1": "again.0 reads it, which is no linear layer"}),
-        "last": (nn.Sequential(nn.ReLU(), UN(8)), {"1": "it is the last of an nn.Sequential"}),
+                  {"1": "again.0 reads it but is not a linear layer"}),
+        "last": (nn.Sequential(nn.ReLU(), UN(8)), {"1": "it is the last module of an nn.Sequential"}),
         "zeros": (nn.Sequential(UN(8, dim=1), nn.Conv2d(8, 8, 3, padding=1)), {"0": "zeros.1 pads with zeros"}),
         "same": (nn.Sequential(UN(8, dim=1), nn.Conv2d(8, 8, 3, padding="same")), {"0": "same.1 pads with zeros"}),
         "axis": (nn.Sequential(UN(8, dim=1), nn.Linear(8, 8)), {"0": "axis.1 has its channels at axis -1, the normalizer at 1"}),
@@ -143,12 +143,12 @@ def refusals():
         "width": (nn.Sequential(UN(8), nn.Linear(9, 8)), {"0": "width.1 reads 9 channels, not 8"}),
         "shared_1": (nn.Sequential(shared, nn.Linear(8, 8)), {"0": "it is used in several places"}),
         "shared_2": (nn.Sequential(shared, nn.Linear(8, 8)), {}),
-        "twice_1": (nn.Sequential(UN(8), twice), {"0": "twice_1.1 shares parameters with another place"}),
+        "twice_1": (nn.Sequential(UN(8), twice), {"0": "twice_1.1 shares parameters with another layer"}),
         "twice_2": (nn.Sequential(nn.ReLU(), twice), {}),
-        "tied_1": (nn.Sequential(UN(8), tied), {"0": "tied_1.1 shares parameters with another place"}),
+        "tied_1": (nn.Sequential(UN(8), tied), {"0": "tied_1.1 shares parameters with another layer"}),
         "tied_2": (nn.Sequential(nn.ReLU(), other), {}),
         "computed": (nn.Sequential(UN(8), parametrized), {"0": "is a ParametrizedLinear, not a linear layer"}),
-        "old_style": (nn.Sequential(UN(8), old_style), {"0": "its weight is computed, or in parts"}),
+        "old_style": (nn.Sequential(UN(8), old_style), {"0": "its weight is computed, or stored in parts"}),
         "broken": (nn.Sequential(broken, nn.Linear(8, 8)), {"0": "its state or parameters are not finite"}),
         "unknown": (nn.ModuleList([UN(8)]), {"0": "it is unknown which layers read it"}),
         "post": (post, {"norm1": "post-norm", "norm2": "post-norm"}),
@@ -175,7 +175,7 @@ def errors():
     for message, model, readers in [
             ("Linear has nothing that can be folded\n", nn.Linear(2, 2), {}),
             ("folded: it has been folded before", folded, {}),
-            ("LayerNorm is not a UN, MABN or PNStar; replace_norms comes first", nn.Sequential(nn.LayerNorm(2)), {}),
+            ("LayerNorm is not a UN, MABN or PNStar; call replace_norms first", nn.Sequential(nn.LayerNorm(2)), {}),
                         ("refused  0  it is the last", nn.Sequential(UN(2)), {}),
             ("no normalizer that can be folded is named norm3; there are: blocks.0.norm1", vit(), {"norm3": "head"}),
             ("readers: blocks.0.norm1 is next to blocks.0.attention, which does not exist", vit(),

@@ -72,7 +72,7 @@ def mapped():
         for name, value in model.named_buffers():
             expect(largest_difference(buffers[name][i].double(), value.double()) <= 1e-13, f"model {i}: {name}")
     norm = UN(4, **DOUBLE)
-    expect_error(RuntimeError, "torch.vmap would give a normalizer statistics for each example",
+    expect_error(RuntimeError, "torch.vmap would compute separate statistics for each example",
                  lambda: vmap(norm)(inputs(1, 5, 6, 4)))
     norm.eval()
     expect(torch.equal(vmap(norm)(inputs(1, 5, 6, 4)), norm(inputs(1, 5, 6, 4))), "vmap at inference")

@@ -123,7 +123,7 @@ def by_graph():
     torch.manual_seed(2)
     x = torch.randn(2, 1, 16, 2, **DOUBLE)
     model = pretrained(Crepe())
-    expect_error(ValueError, "conv1_BN  max_pool2d reads it, which is no linear layer", lambda: fold(model))
+    expect_error(ValueError, "conv1_BN  max_pool2d reads it but is not a linear layer", lambda: fold(model))
     x = torch.randn(2, 4, 6, 6, **DOUBLE)
     report = folds("block", pretrained(Block()), x, ["bn2"], ["bn1"])
     expect("relu reads it" in report.refused["bn1"] and report.done["bn2"] == "back into conv2", f"{report}")
@@ -255,9 +255,9 @@ def after_a_training_pass():
         prune.l1_unstructured(layer, "weight", 0.5)
         return layer
 
-    for what, layer, refused in [("pruning", pruned(nn.Linear(4, 4)), "1: its weight is computed, or in parts"),
+    for what, layer, refused in [("pruning", pruned(nn.Linear(4, 4)), "1: its weight is computed, or stored in parts"),
                                  ("weight_norm", nn.utils.weight_norm(nn.Linear(4, 4)), "1: its weight is computed"),
-                                 ("keeps", Keeps(), "linear reads it, which is no linear layer")]:
+                                 ("keeps", Keeps(), "linear reads it but is not a linear layer")]:
         model = nn.Sequential(UN(4, warmup=0), layer, UN(4, warmup=0), nn.Linear(4, 3))
         for parameter_gradients in (False, True):
             for _ in range(6):
