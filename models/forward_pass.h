@@ -39,7 +39,7 @@ struct ForwardPass {
   double dropout(double p) const { return training && !without_dropout ? p : 0; }
   Random random(std::uint32_t stream) const { return {seed, stream, step}; }
   // Returns the random numbers for rows that start at row first_row of the batch (Segments::first_row()), so that a row
-  // gets the same numbers however the batch is divided. One Philox block serves eight elements.
+  // receives the same numbers however the batch is divided. One Philox block serves eight elements.
   Random random(std::uint32_t stream, std::int64_t first_row, std::int64_t columns) const {
     FOLDGRAD_CHECK(first_row == 0 || columns % 8 == 0,
                    "parallel: on several ranks, the width of a layer must be a multiple of 8, got {}", columns);

@@ -20,11 +20,11 @@ namespace foldgrad {
 
 struct BlockMaker;
 
-// The place of a sublayer's normalizer in the forms above.
+// The position of a sublayer's normalizer in the forms above.
 enum class NormPlace { pre, post, stream };
 inline NormPlace norm_place(const BlockConfig& config) { return config.pre_norm ? NormPlace::pre : NormPlace::post; }
 
-// The common parts of all sublayers: the normalizer and its place, and the sum at the end.
+// The common parts of all sublayers: the normalizer and its position, and the sum at the end.
 class Sublayer {
  public:
   std::string name;  // name of the tape scope; normalizers open their own scopes

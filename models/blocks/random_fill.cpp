@@ -21,7 +21,7 @@ void fill(Parameter& parameter, std::uint64_t seed, const Value& value) {
   const std::int64_t size = host.size();
   dispatch_floating("random_fill", host.dtype(), [&]<class T>(Type<T>) {
     T* data = host.data<T>();
-    // An element costs as much as 8 sums.
+    // Each element costs as much as 8 additions.
     parallel_ranges(size, /*elements=*/8, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const PhiloxWords words = random.block(std::uint64_t(i / 2));

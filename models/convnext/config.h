@@ -33,7 +33,7 @@ void visit_keys(KeysOf<ConvNextConfig> auto& m, const auto& v) {
   const Range size = within(1, kMostOfASize);
   needed(m.channels, "channels", "",
          "Number of channels in each stage; every stage after the first halves the feature map", size);
-  needed(m.depths, "depths", "", "Blocks of each stage", size);
+  needed(m.depths, "depths", "", "Number of blocks in each stage", size);
   needed(m.patch, "patch", "pixels", "Patch size of the stem; patch * 2^(stages - 1) must divide the image size", size);
   visit_data_size_keys(m, v);
   visit_drop_path_key(m, v);

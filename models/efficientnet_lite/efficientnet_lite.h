@@ -2,9 +2,9 @@
 // 2020; after Tan, Le: "EfficientNet", ICML 2019). A normalizer follows every convolution.
 //
 //   [EFF-1]  u = norm(conv(x)), each convolution with SAME padding and without a bias
-//   [EFF-2]  block: relu6(u) of a convolution 1 x 1 that widens x sixfold, not in the first block; relu6(u) of a
-//            depthwise convolution; u of a convolution 1 x 1. x is added if the shape is the same
-//   [EFF-3]  logits = fc(mean over pixels of relu6(u)), u of a convolution 1 x 1 to 1280 channels behind the blocks
+//   [EFF-2]  block: relu6(u) of a 1 x 1 convolution that widens x sixfold, not in the first block; relu6(u) of a
+//            depthwise convolution; u of a 1 x 1 convolution. x is added if the shape is the same
+//   [EFF-3]  logits = fc(mean over pixels of relu6(u)), u of a 1 x 1 convolution to 1280 channels after the blocks
 //
 //   With SAME padding, a side of H pixels becomes ceil(H / stride) pixels. Half of the zeros that this requires precede
 //   the pixels, and half follow them; if their number is odd, the extra zero follows.

@@ -152,7 +152,7 @@ std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (pending.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
   if (!pending.whole(graph_.values[node.result].shape))
-    return "the stream cannot be rescaled: the map covers only a part of the stream";
+    return "the stream cannot be rescaled: the map covers only part of the stream";
   for (std::int64_t c = 0; c < pending.map.channels(); ++c)
     if (const double a = std::abs(pending.map.A[c]); !(a >= 1e-30 && a <= 1e30))
       return fmt::format("the stream cannot be rescaled: it would be divided by A = {:.3g} in channel {}",
@@ -175,7 +175,7 @@ std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
   beyond.follow(node.result, next);
   if (beyond.plan_.refused.size() > plan_.refused.size()) {
     const KeptEdge& first = beyond.plan_.refused[plan_.refused.size()];
-    return fmt::format("the stream cannot be rescaled: {}: {}", first.edge, first.reason);
+    return fmt::format("the stream cannot be rescaled because of {}: {}", first.edge, first.reason);
   }
   reached_ = beyond.reached_;
   plan_ = beyond.plan_;

@@ -11,7 +11,7 @@ namespace foldgrad {
 struct LinearFold {
   std::string weight, bias;  // names; the bias is created if it does not exist
   std::string copy;          // the name of a copy of the weight to change instead; empty if the weight itself changes
-  std::vector<int> nodes;    // the nodes that read the copy or get the bias
+  std::vector<int> nodes;    // the nodes that read the copy or receive the bias
   std::vector<ChannelMap> maps;
 };
 
@@ -30,7 +30,7 @@ struct FoldPlan {
   std::vector<LinearFold> linears;
   std::vector<Composition> compositions;
   std::vector<BranchRescale> branches;
-  std::vector<std::string> residuals;  // scopes of the sums whose stream gets the map
+  std::vector<std::string> residuals;  // scopes of the sums whose stream operand keeps the map
   std::vector<KeptEdge> kept;          // the edges into those sums
   std::vector<KeptEdge> refused;       // the plan is possible only if this is empty
   bool only_tied = false;              // every refusal is due to a weight that another operation also reads

@@ -4,8 +4,8 @@
 //   Var loss = model.loss({{"ids", ids}, {"target", next}}, {.tape = tape, .dtype = DType::f32, .training = true}, 0);
 //
 //   [GPT-1]  x = drop(E[id] + P[place]), or drop(sqrt(width) E[id] + sinusoid(place)); places count from 0 in each
-//            sequence. With rotary positions x = drop(E[id]), and each layer turns its queries and keys by their places
-//            [ROT-2]. With scaled_embedding E[id] is multiplied by a learned number.
+//            sequence. With rotary positions x = drop(E[id]), and each layer rotates its queries and keys by their
+//            places [ROT-2]. With scaled_embedding E[id] is multiplied by a learned number.
 //   [GPT-2]  logits = h O^T + o; O is E unless config.tied is off; o only if output_bias
 //   [GPT-3]  loss = sum over all targets of the cross entropy
 //

@@ -2,8 +2,8 @@
 //
 //   [SMP-1]  p = softmax(logits / temperature) over the top_k largest logits; of equal logits, smaller ids come first
 //   [SMP-2]  the token is the first whose cumulative probability, in the order of ids, exceeds u; u = (r + 1/2) / 2^32
-//            with r the first word of the sequence {seed, number of the text, number of the token}
-//   [SMP-3]  with top_p below 1 only tokens of the nucleus are drawn, and their p is scaled to the sum 1. A token is in
+//            with r the first word of the sequence {seed, text number, token number}
+//   [SMP-3]  with top_p below 1 only tokens of the nucleus are drawn, and their p are scaled to sum to 1. A token is in
 //            the nucleus if the tokens before it, in the order of SMP-1, have probabilities whose sum is below top_p;
 //            the first token always is.
 //
@@ -20,7 +20,7 @@ struct SamplingOptions {
   std::uint64_t seed = 1;
 };
 
-// Draws the token with number `token` of text `text` from row `text` of `logits` [texts, vocabulary], f32 or f64 on the
+// Draws token number `token` of text `text` from row `text` of `logits` [texts, vocabulary], f32 or f64 on the
 // CPU. Returns -1 if that row is not finite.
 std::int64_t sample(const Tensor& logits, std::int64_t text, std::int64_t token, const SamplingOptions& options);
 

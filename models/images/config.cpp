@@ -20,7 +20,7 @@ void ImageModelConfig::validate(const char* family) const {
   for (double std : pixels.std)
     FOLDGRAD_CHECK(std::isfinite(std) && std > 0, "{}: image_std must be above 0 and finite, got {}", family, std);
   BlockConfig::validate(family);
-  FOLDGRAD_CHECK(pre_norm || !fc_norm, "{}: fc_norm must be off: with post-norm there is no last normalizer", family);
+  FOLDGRAD_CHECK(pre_norm || !fc_norm, "{}: fc_norm must be off; with post-norm there is no last normalizer", family);
 }
 
 void TokenModelConfig::validate(const char* family, const std::vector<std::string>& initializations) const {

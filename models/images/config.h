@@ -32,7 +32,7 @@ struct ImageModelConfig : BlockConfig {
 struct TokenModelConfig : ImageModelConfig {
   std::int64_t layers = 12;
 
-  // How the head gets one vector from the tokens. "cls": an extra token in front; "mean": the mean over the image's
+  // How the head reduces the tokens to one vector. "cls": an extra token in front; "mean": the mean over the image's
   // tokens; "sequence": their sum, weighted by a softmax over them.
   static inline const std::vector<std::string> kPoolings{"cls", "mean", "sequence"};
   std::string pooling = "cls";

@@ -79,7 +79,7 @@ class ImageModel : public Model {
   // Returns the result of with(change), with this model's state and the parameter values that `from` contains.
   std::unique_ptr<ImageModel> altered(const Change& change, const NamedTensors& from) const;
 
-  // Returns `count` segments of `length` rows, on the model's device, with their place among the segments of all ranks.
+  // Returns `count` segments of `length` rows, on the model's device, with their position among all ranks' segments.
   Segments segments(std::int64_t count, std::int64_t length, const ForwardPass& pass);
   const std::string& stem_scope() const { return names_.stem; }
   std::int64_t rows_of_image() const { return features_[0]; }  // T, the number of rows per image

@@ -18,8 +18,7 @@ struct NfNetConfig : ImageModelConfig {
   // these zeros.
   static inline const std::vector<std::string> kPaddings{"same", "port"};
   std::string padding = "same";
-  // The variance by which the weights of convolutions are standardized: "biased" in the original, "unbiased" in the
-  // port.
+  // The variance with which convolution weights are standardized: "biased" in the original, "unbiased" in the port.
   static inline const std::vector<std::string> kStandardizations{"biased", "unbiased", "none"};
   std::string standardization = "biased";
   // The activation: "gelu_tanh" in the original, "gelu" in the port.
@@ -53,7 +52,7 @@ void visit_keys(KeysOf<NfNetConfig> auto& m, const auto& v) {
          "Number of channels in each stage; the first must be a multiple of 16; every stage after the first halves the "
          "feature map",
          size);
-  needed(m.depths, "depths", "", "Blocks of each stage", size);
+  needed(m.depths, "depths", "", "Number of blocks in each stage", size);
   needed(m.group_size, "group_size", "channels",
          "Number of channels per group in grouped convolutions; must divide half the channels of each stage", size);
   needed(m.stem_stride, "stem_stride", "", "Stride of the first convolution", within(1, 2));

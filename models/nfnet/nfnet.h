@@ -7,9 +7,9 @@
 //           s = sigmoid(W_2 f(W_1 mean(r) + b_1) + b_2)            one number for each image and channel [GATE-1]
 //           shortcut = conv(mean of 2 x 2 pixels of u) in the first block of a stage, without the mean in the first
 //           stage; x in the others
-//   [NF-4]  beta = variance^-1/2; the variance is 1 at first, 1.04 behind a stage's first block, and each other block
+//   [NF-4]  beta = variance^-1/2; the variance is 1 at first, 1.04 after a stage's first block, and each other block
 //           adds .04
-//   [NF-5]  logits = fc(drop(mean over pixels of a(conv(x)))), x behind all blocks; before them is the stem, four
+//   [NF-5]  logits = fc(drop(mean over pixels of a(conv(x)))), x after all blocks; before them is the stem, four
 //           convolutions with a between them
 //
 //   path drops the branch of some images (stochastic depth), in block i of N with the probability drop_path * i / N.

@@ -110,8 +110,8 @@ class Normalizer {
 
 // Makes a normalizer with parameters of this dtype. The state is f64 if the parameters are f64, otherwise f32. Throws
 // std::invalid_argument if a name or option is unknown (the message suggests the nearest one), if a value is out of
-// range, if the normalizer cannot take this number of channels, or if info() and inference() disagree about whether the
-// normalizer is offline.
+// range, if the normalizer does not support this number of channels, or if info() and inference() disagree about
+// whether the normalizer is offline.
 std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::map<std::string, std::string>& options,
                                             const std::string& site, std::int64_t channels, DType dtype = DType::f32,
                                             Device device = Device::cpu);

@@ -24,7 +24,7 @@ struct OnnxSentences {
 
 // Adds `graph` to `g` as nodes. `graph` is a recording of `model` at inference, with the model's normalizers as sites.
 // Operations export themselves (Description::onnx); normalizers are exported as their inference() forms. Without
-// `sentences`, all sequences have the recorded length, and no operation may need positions.
+// `sentences`, all sequences have the recorded length, and operations that need positions are not allowed.
 class OnnxRecording final : public OnnxOperands {
  public:
   OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences = {});

@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-// Returns the first candidate that takes the fewest insertions, deletions, replacements and swaps of neighbouring
+// Returns the first candidate that needs the fewest insertions, deletions, replacements and swaps of neighbouring
 // characters to become `name`. Compares only the last part of dotted names, in which at most a third of the characters
 // may differ. Returns an empty string if no candidate is that close.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);

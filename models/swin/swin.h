@@ -13,7 +13,7 @@
 //             bands, otherwise 0. The bands of the rolled map's rows, and of its columns, are [0, S - M), [S - M, S -
 //             s) and [S - s, S)
 //   [SWIN-4]  merging: the four neighbours of each square next to each other, at (row, column) (0, 0), (1, 0), (0, 1),
-//             (1, 1); x = W norm(x), norm over four times the channels. The map gets half as many rows and columns
+//             (1, 1); x = W norm(x), norm over four times the channels. The new map has half as many rows and columns
 //
 //   models/images/model.h defines the pool, the head and the inputs.
 //
@@ -40,7 +40,7 @@ class Swin final : public ImageFamily<Swin, SwinConfig> {
  private:
   struct Layer {
     TransformerLayer blocks;
-    Parameter table;  // table of the biases [SWIN-3]
+    Parameter table;  // bias table [SWIN-3]
     bool shifted;
   };
   struct Merging {

@@ -60,8 +60,8 @@ void T2tConfig::validate() const {
                  token_dropout);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
                  "t2t: normalizer must support pre-norm, got {}, which works only with post-norm", normalizer);
-  FOLDGRAD_CHECK(pre_norm, "t2t: pre_norm must be on: the published layers are pre-norm");
-  FOLDGRAD_CHECK(!weight_standardization, "t2t: weight_standardization must be off: token modules do not support it");
+  FOLDGRAD_CHECK(pre_norm, "t2t: pre_norm must be on; the published layers are pre-norm");
+  FOLDGRAD_CHECK(!weight_standardization, "t2t: weight_standardization must be off; token modules do not support it");
   TokenModelConfig::validate("t2t", kInitializations);
 }
 

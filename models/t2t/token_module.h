@@ -38,7 +38,7 @@ class TokenModule {
   void initialize(std::uint64_t seed);
   // With a Performer, adds diagnostics of the last training pass. Their names are the module's name, a dot, and
   // mean_key_length, greatest_key_length, least_denominator and median_denominator (of all d_t / m), and below_eps, the
-  // share of tokens with d_t below m eps.
+  // fraction of tokens with d_t below m eps.
   void diagnose(std::map<std::string, double>& all) const;
 
  private:

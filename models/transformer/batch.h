@@ -21,8 +21,8 @@ struct TranslationBatch {
   Sentences source, input;
   Tensor target;  // i64, has the shape of input.ids
 
-  // Returns the tensors as a Model takes them: source, input and target, and the number of tokens in each sentence, i64
-  // [pairs], as source_lengths, input_lengths and target_lengths (models/model.h). Omits an undefined target.
+  // Returns the inputs of a Model: source, input and target, and the number of tokens in each sentence, i64 [pairs], as
+  // source_lengths, input_lengths and target_lengths (models/model.h). Omits an undefined target.
   NamedTensors named() const;
   // Throws std::invalid_argument if source or input lacks a tensor, or if its number of ids is not the sum of its
   // lengths. The target may be missing.

@@ -45,7 +45,7 @@ class Transformer final : public Model {
   Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
     return loss(batch.named(), pass, label_smoothing);
   }
-  // Returns the sentences on the model's device, with their place among the sentences of all ranks. Throws
+  // Returns the sentences on the model's device, with their position among all ranks' sentences. Throws
   // std::invalid_argument if a sentence has more than max_positions tokens; the message begins with `who`.
   Sentences placed(const char* who, const Sentences& sentences, const ForwardPass& pass) const;
 

@@ -26,7 +26,7 @@ ChannelValues channel_values(const ChannelRecord& record);
 
 struct GradientAgreement {
   double cosine, norm_ratio;  // of dx and the exact gradient; NaN if the norm of one is 0
-  // The share of channels with lambda = var_hat / q < 1 [Lemma 3.1], among channels that are not skipped, held or
+  // The fraction of channels with lambda = var_hat / q < 1 [Lemma 3.1], among channels that are not skipped, held or
   // constant. NaN if var_hat is not an average.
   double lambda_below_1;
 };

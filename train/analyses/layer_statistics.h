@@ -17,8 +17,8 @@ std::map<std::string, double> gradient_norms(const std::vector<Parameter*>& para
 std::optional<double> am_over_gm(const std::vector<NormDiagnostics::Means>& window);
 
 // Returns, for each site, the numbers of iterations and skips since the beginning, the range of the running variance
-// over channels, am_over_gm, the clamped share, and both means of the window in four evenly spaced channels. Leaves out
-// statistics that a normalizer does not have, and sites without statistics.
+// over channels, am_over_gm, the number of clamped channels, and both means of the window in four evenly spaced
+// channels. Leaves out statistics that a normalizer does not have, and sites without statistics.
 nlohmann::ordered_json normalizer_statistics(const std::vector<Normalizer*>& normalizers);
 
 }  // namespace foldgrad

@@ -1,6 +1,6 @@
-// Time series from a recording: moving means, and PNAC, the percentage of channels whose values in a window pass a test
-// of normality. Compare PNAC with its value for normally distributed noise, which depends on the window: by definition
-// 5 % of the noise channels fail, and the test is inexact for short windows.
+// Time series from a recording: moving means, and PNAC, the percentage of channels whose values in a window pass a
+// normality test. Compare PNAC with its value for normally distributed noise, which depends on the window: by
+// definition 5 % of the noise channels fail, and the test is inexact for short windows.
 #pragma once
 #include <span>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace foldgrad {
 
-// The test of normality of D'Agostino and Pearson (1973), as scipy.stats.normaltest computes it.
+// D'Agostino and Pearson's normality test (1973), as scipy.stats.normaltest computes it.
 constexpr std::size_t kLeastNormalitySample = 8;
 
 struct Normality {

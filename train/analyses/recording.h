@@ -1,11 +1,11 @@
 // A recording of a model's normalizers in one phase of training: RUN/statistics/PHASE.safetensors.
 //
-//   update        i64 [n]     of each row; an update of several batches has several rows
+//   update        i64 [n]     the update of each row; an update of several batches has several rows
 //   SITE.q        f32 [n, C]  mean square over the real positions
 //   SITE.G        f32 [n, C]  the gradient statistic, if there is one (Normalizer::record_into)
 //   SITE.var_hat, SITE.psi   f32 [n, C], SITE.flag  u8 [n, C]: only for normalizers that use channel_norm
-//   SITE.dx       f32 [n, 3]  normalizers by mean squares: how well dx agrees with the exact gradient: cosine, ratio of
-//                             the norms, and the share of channels with lambda < 1 (channel_values.h)
+//   SITE.dx       f32 [n, 3]  normalizers by mean squares: how well dx agrees with the exact gradient (cosine, norm
+//                             ratio, and the fraction of channels with lambda < 1; channel_values.h)
 //   metadata      normalizer; sites: their names in the order of the forward pass, separated by spaces
 #pragma once
 #include <cstdint>

@@ -70,7 +70,7 @@ std::string find_model_directory(const std::string& path) {
       if (!name.empty() && file_exists(checkpoints + "/" + name + kConfig)) return checkpoints + "/" + name;
     }
   throw CheckpointError(path + (file_exists(path)
-                                    ? ": is not a model: it has no config.json, and no checkpoint with one"
+                                    ? ": is not a model; it has no config.json, and no checkpoint with one"
                                     : ": there is no such file or directory"));
 }
 

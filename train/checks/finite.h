@@ -21,8 +21,8 @@ std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape);
 // Returns "nan at [2, 5]" for the first element that is not finite, or an empty string if there is none.
 std::string first_non_finite(const Tensor& t);
 // Returns why a model must not have the tensor: "must be finite, got nan at [2, 5]" or, for integers, "must contain
-// counts in [0, 2^53], got -1". (Integers count iterations, choose the place in a window, and enter f64 computations.)
-// Returns an empty string if a model may have the tensor.
+// counts in [0, 2^53], got -1". (Integers count iterations, choose the position in a window, and enter f64
+// computations.) Returns an empty string if a model may have the tensor.
 std::string reason_to_refuse(const Tensor& t);
 // Returns "encoder.layers.0.fc1.weight: nan at [2, 5]" for each tensor that is not finite: first for parameters, in the
 // order of the forward pass, then for the normalizers' states.

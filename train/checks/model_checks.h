@@ -77,7 +77,7 @@ CheckResult check_gradients(const std::vector<Parameter*>& parameters, const Los
 // var_hat of the last iteration, hence at least (1 - alpha) var_hat; and var_hat, a mean of the window or its newest
 // entry, is never below the smallest entry. If no iteration was skipped, var_hat is known and the bound is sharper. (A
 // skipped iteration has put at most alpha^-1 run_var into the window.) There is no upper bound, since one distant batch
-// raises run_var for a hundred iterations. Negative entries fail too. `measured` has the greatest share of skipped
+// raises run_var for a hundred iterations. Negative entries fail too. `measured` states the largest fraction of skipped
 // iterations. The check is skipped if no site has a full window.
 CheckResult check_windows(const std::vector<Normalizer*>& sites);
 

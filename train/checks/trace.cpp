@@ -162,8 +162,8 @@ void preset(const Trace& trace, Normalizer& norm, Device device) {
       fmt::format("metadata: start_iters is {}, but {} does not count iterations", trace.start_iters, trace.layer));
 }
 
-// The rows of one step in the order in which the layer gets them: first the real rows, which enter the statistics, then
-// padding. If statistics are over a sample (the first axis), the layer gets only the real rows.
+// The rows of one step in the order in which the layer receives them: first the real rows, which enter the statistics,
+// then padding. If statistics are taken over a sample (the first axis), the layer receives only the real rows.
 struct StepRows {
   std::vector<std::int64_t> order = {}, lengths = {};  // lengths: number of real rows of each sample
   std::int64_t real = 0;
@@ -190,7 +190,7 @@ struct StepRows {
       std::copy_n(t.data<double>() + order[r] * C, C, rows.data<double>() + std::int64_t(r) * C);
     return rows;
   }
-  // Returns the rows in their original places. The rows that the layer did not get are taken from `otherwise`.
+  // Returns the rows in their original positions. Rows that were not passed to the layer are taken from `otherwise`.
   Tensor back(const Tensor& rows, const Tensor& otherwise) const {
     const std::int64_t C = otherwise.shape()[-1];
     const Tensor all = otherwise.clone(), from = rows.to(Device::cpu).to(DType::f64);
@@ -211,7 +211,7 @@ void replay_step(const Trace& trace, Normalizer& norm, std::int64_t step, DType 
   const Var y =
       norm.apply(x, {.training = true, .samples = norm.mixes_tokens() ? &samples : nullptr, .counted = rows.real});
   tape.backward(y, on_device("dy"));
-  // Rows that the layer did not get have no y to compare, and their gradient is 0.
+  // Rows that were not passed to the layer have no y to compare, and their gradient is 0.
   compare("y", rows.back(y.value(), trace.at("y", step)), step);
   compare("dx", rows.back(tape.grad(x), Tensor::zeros(trace.shape, DType::f64)), step);
   for (Parameter* p : norm.parameters())

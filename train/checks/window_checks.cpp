@@ -197,7 +197,7 @@ CheckResult check_outliers(const OwnedNormalizers& sites) {
         const auto i = std::size_t(c);
         const Entries window = before.of(c);
         const Verdict want = verdict(norm->options(), window, slot, q[i]);
-        // For an outlier, the window gets run_var instead of q.
+        // For an outlier, run_var enters the window instead of q.
         const double recorded = after.of(c)[slot];
         const bool fired = std::abs(recorded - q[i]) > 1e-9 * q[i];
         if (want == Verdict::undecided || std::abs(running[i] - q[i]) <= 1e-9 * q[i]) continue;

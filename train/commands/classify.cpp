@@ -43,8 +43,8 @@ struct GivenImage {
   std::vector<std::uint8_t> pixels;  // [size, size, 3]
 };
 
-// Calls take() for each image of `argument`, in order: the picture of a PNG or JPEG file, all records of FILE.bin, or
-// one record, FILE.bin:RECORD. Pictures that are not size x size are cropped and scaled by square(). Throws FileError.
+// Calls take() for each image in `argument`, in order. `argument` is a PNG or JPEG file, FILE.bin with all its records,
+// or one record, FILE.bin:RECORD. Images that are not size x size are cropped and scaled by square(). Throws FileError.
 void for_each_image(const std::string& argument, std::int64_t size, const std::vector<std::string>& classes,
                     const std::function<void(GivenImage)>& take) {
   const auto [path, only] = records_of(argument);

@@ -237,8 +237,7 @@ Answer run_fetch(const DataOptions& options) {
 
 // Draws a data set. Never overwrites a file.
 Answer run_synth(const DataOptions& options) {
-  FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; the only one is shapes",
-                 in_quotes(options.name));
+  FOLDGRAD_CHECK(options.name == "shapes", "cannot draw task {}; only shapes is supported", in_quotes(options.name));
   for (const ImagePart part : {ImagePart::train, ImagePart::test})
     for (const std::string& path : cifar_files(options.to, cifar10_layout(), part))
       if (file_exists(path)) throw FileError(path, "already exists; choose another directory, or remove it");

@@ -49,8 +49,8 @@ ordered_json describe_normalizers(const Model& model) {
   return sites;
 }
 
-// Returns the layers in the order of the forward pass, recorded on the smallest inputs. FLOP are counted per row of the
-// result, and only for products with weights, since attention's other products depend on the length. A parameter is
+// Returns the layers in the order of the forward pass, recorded on the smallest inputs. FLOPs are counted per row of
+// the result, and only for products with weights, since attention's other products depend on the length. A parameter is
 // counted in the layer that uses it first.
 ordered_json describe_layers(Model& model) {
   const Graph graph = graph_of(model);

@@ -1,4 +1,4 @@
-// foldgrad verify-traces: replays recorded traces, and prints the largest differences and the place of the first
+// foldgrad verify-traces: replays recorded traces, and prints the largest differences and the position of the first
 // difference above the tolerance.
 #include <limits>
 #include <optional>

@@ -134,7 +134,7 @@ void check(const Grid& grid, const std::string& path) {
           fmt::format("{}: the cell \"{}\" needs another name: this one cannot be a folder name", path, cell.name));
     for (const std::string& setting : cell.settings)
       if (setting.starts_with("train.seed="))
-        throw ConfigError(fmt::format("{}: train.seed must not be set: list all seeds in the key seeds", path));
+        throw ConfigError(fmt::format("{}: train.seed must not be set; list all seeds in the key seeds", path));
     if (cell.config.empty())
       throw ConfigError(fmt::format("{}: a grid must have config, the file that all cells start from", path));
     (void)read_config(cell.config, cell.settings);

@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// Returns the operation, step and place of the first non-finite number, or an empty string if all are finite.
+// Returns the operation, step and position of the first non-finite number, or an empty string if all are finite.
 std::string not_finite(std::int64_t step, const Node& node, const char* what, const Tensor& t) {
   const std::vector<double> values = t.to(DType::f64).values<double>();
   const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });

@@ -26,7 +26,7 @@ const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
                                  {"top1", "top-1 %", 2},
                                  {"top5", "top-5 %", 2}};
 
-// Returns a column for every score of any run, in the order of the logs. The loss gets a column only if there is no
+// Returns a column for every score of any run, in the order of the logs. The loss has a column only if there is no
 // perplexity.
 std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   std::vector<Column> columns;

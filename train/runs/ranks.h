@@ -46,7 +46,7 @@ void require_examples(Task& task, std::int64_t ranks);
 
 // Returns a text such as "4 ranks in 2 processes", or an empty string if there is only one rank.
 std::string ranks_text(const Communicator* communicator, const Processes* processes);
-// Returns a text with the share of time that updates spend on communication and the bytes that rank 0 sends per update.
+// Returns a text with the fraction of update time spent on communication and the bytes that rank 0 sends per update.
 std::string traffic_text(const Communicator& communicator, double seconds, std::int64_t updates);
 
 }  // namespace foldgrad

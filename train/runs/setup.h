@@ -15,7 +15,7 @@ void require_trainable(const ExperimentConfig& config);
 // or if a cosine schedule would end within the warm-up.
 TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_per_epoch);
 
-// Groups the parameters by their weight decay (train.no_decay) and their factor of the learning rate (train.rates).
+// Groups the parameters by their weight decay (train.no_decay) and their learning-rate factor (train.rates).
 // Leaves out parameters that train.freeze names. Throws ConfigError if a pattern matches no parameter, or if no
 // parameter is left.
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& config);

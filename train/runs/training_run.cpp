@@ -184,8 +184,8 @@ bool TrainingRun::validate() {
   return selection_.take(step, v);
 }
 
-// Saves a checkpoint. If the checkpoint cannot be written, training continues. Throws Diverged if it could not be
-// loaded again: weights or moments may not be finite even if loss and gradients are.
+// Saves a checkpoint. If the checkpoint cannot be written, training continues. Throws Diverged if the checkpoint could
+// not be loaded again: weights or moments can be non-finite even if the loss and gradients are finite.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
   logger_->retry();  // comes first, so that the log is complete up to the checkpoint's offset

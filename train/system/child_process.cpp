@@ -22,7 +22,7 @@ namespace {
 struct Wanted {
   bool quiet, leads_group;
   int death_signal;  // sent to the child when this process dies
-  int errors = -1;   // the descriptor that gets the child's stderr; -1 if there is none
+  int errors = -1;   // the descriptor that receives the child's stderr; -1 if there is none
 };
 
 struct Started {

@@ -18,14 +18,14 @@ struct ChildResult {
 };
 
 // Runs the program arguments[0] from $PATH, without a shell, and waits until it ends. The child blocks no signals,
-// although the caller does (train/system/signals.h). The child gets SIGTERM when this process dies for any reason. If
-// `quiet`, the child's output is discarded.
+// although the caller does (train/system/signals.h). The child receives SIGTERM when this process dies for any reason.
+// If `quiet`, the child's output is discarded.
 ChildResult run_child(std::vector<std::string> arguments, bool quiet);
 
-// Runs a program that can be stopped: `stop` is called repeatedly, and once it returns true the child gets SIGTERM, and
-// SIGCONT in case it is suspended. The child is killed five minutes later, and also when this process dies, since the
-// next process may start the same work. The child leads its own process group, so that Ctrl+C in a terminal does not
-// reach it. The child's output is discarded, except for its last error message.
+// Runs a program that can be stopped: `stop` is called repeatedly, and once it returns true the child receives SIGTERM,
+// and SIGCONT in case it is suspended. The child is killed five minutes later, and also when this process dies, since
+// the next process may start the same work. The child leads its own process group, so that Ctrl+C in a terminal does
+// not reach it. The child's output is discarded, except for its last error message.
 ChildResult run_child_until(std::vector<std::string> arguments, const std::function<bool()>& stop);
 
 }  // namespace foldgrad

@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// This process's place among several, as its launcher's environment variables describe it.
+// This process's position among several, as its launcher's environment variables describe it.
 struct Launch {
   std::string by = "";  // "mpirun", "srun", "torchrun"; empty if there is only this process
   int rank = 0, count = 1;

@@ -197,7 +197,7 @@ const Refusal kRefusals[] = {
        const Var y = g.norm(x3(g)), h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4);
        return Vars{softmax(g.sum(y, [&](const Var& stream) { return add(h, stream); }))};
      },
-     "norm -> sum: add: the stream cannot be rescaled: norm -> softmax: softmax is not linear",
+     "norm -> sum: add: the stream cannot be rescaled because of norm -> softmax: softmax is not linear",
      {.rescale_stream = true}},
 };
 

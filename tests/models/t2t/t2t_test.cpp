@@ -106,9 +106,9 @@ TEST(T2t, ImpossibleSizesNameTheKey) {
   EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
             "t2t: normalizer must support pre-norm, got deepnorm, which works only with post-norm");
   EXPECT_EQ(refused([](Config& c) { c.pre_norm = false; }),
-            "t2t: pre_norm must be on: the published layers are pre-norm");
+            "t2t: pre_norm must be on; the published layers are pre-norm");
   EXPECT_EQ(refused([](Config& c) { c.weight_standardization = true; }),
-            "t2t: weight_standardization must be off: token modules do not support it");
+            "t2t: weight_standardization must be off; token modules do not support it");
 }
 
 TEST(T2t, TheSmallestImageHasOneToken) {

@@ -175,7 +175,7 @@ TEST(VitSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](VitConfig& c) { c.normalizer_at["blocks.0.norm3"] = "none"; }),
             "vit: normalizer_at: there is no site \"blocks.0.norm3\"; did you mean \"blocks.0.norm1\"?");
   EXPECT_EQ(error([](VitConfig& c) { c.pre_norm = false, c.fc_norm = true; }),
-            "vit: fc_norm must be off: with post-norm there is no last normalizer");
+            "vit: fc_norm must be off; with post-norm there is no last normalizer");
   EXPECT_EQ(error([](VitConfig& c) { c.class_names.resize(2); }), "vit: class_names must have 5 names or none, got 2");
   EXPECT_EQ(error([](VitConfig& c) { c.pixels.std[1] = 0; }), "vit: image_std must be above 0 and finite, got 0");
   EXPECT_EQ(error([](VitConfig& c) { c.pixels.mean[2] = std::nan(""); }), "vit: image_mean must be finite, got nan");

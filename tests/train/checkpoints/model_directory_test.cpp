@@ -159,7 +159,7 @@ TEST_F(ModelDirectory, IsFoundInARun) {
   write_bytes(best + "/optimizer.safetensors", "");
   EXPECT_EQ(message<CheckpointError>([&] { load_model(run); }), "no error");
   EXPECT_EQ(message<CheckpointError>([&] { find_model_directory(files_.path()); }),
-            files_.path() + ": is not a model: it has no config.json, and no checkpoint with one");
+            files_.path() + ": is not a model; it has no config.json, and no checkpoint with one");
   EXPECT_EQ(error_of<CheckpointError>([&] { find_model_directory(files_ / "no"); }),
             "@no: there is no such file or directory");
 }

@@ -154,7 +154,7 @@ TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {
             "part      images  classes  fewest    most\ntrain         12       10       1       2\n"
             "test           3       10       0       1\n");
   EXPECT_EQ(parsed("data info @new/made --json")[1]["classes"].size(), 10u);
-  expect_error("data synth digits @made", 2, "there is no task \"digits\" to draw; the only one is shapes");
+  expect_error("data synth digits @made", 2, "cannot draw task \"digits\"; only shapes is supported");
   EXPECT_EQ(run("data synth shapes @train.de/x --count 5 --test-count 1").exit_code, 3);
   EXPECT_EQ(run("data synth shapes @" + std::string(300, 'a') + " --count 5 --test-count 1").exit_code, 3);
 }

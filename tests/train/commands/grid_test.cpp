@@ -178,7 +178,7 @@ TEST_F(GridRuns, SayWhatIsWrong) {
     EXPECT_EQ(refusal(fmt::format("seeds = [{}]\n", seeds)),
               fmt::format("@grid.toml:2: seeds must be at least 0 and all different, got {}", seeds));
   EXPECT_EQ(refusal("[lists]\ntrain.seed = [1, 2]\n"),
-            "@grid.toml: train.seed must not be set: list all seeds in the key seeds");
+            "@grid.toml: train.seed must not be set; list all seeds in the key seeds");
   EXPECT_EQ(refusal("[cells.\"..\"]\n"),
             "@grid.toml: the cell \"..\" needs another name: this one cannot be a folder name");
   EXPECT_EQ(refusal("baseline = \"one\"\n[cells.ones]\n"),

@@ -142,7 +142,7 @@ TEST_F(InspectCommand, ShowsARunAndAFile) {
   EXPECT_TRUE(contains(output("inspect @t"), "u8    [2,2]                c\n"));
   expect_error("inspect @no", 3, "@no: cannot be opened: No such file or directory");
   expect_error("inspect @vocabulary", 4,
-               "@vocabulary: is not a model: it has no config.json, and no checkpoint with one");
+               "@vocabulary: is not a model; it has no config.json, and no checkpoint with one");
 }
 
 TEST(DoctorCommand, TellsOfTheMachine) {

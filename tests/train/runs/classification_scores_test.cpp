@@ -96,7 +96,7 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   expect_error("eval @run --data-dir @ --config configs/numbers-un.toml", 2,
                "configs/numbers-un.toml: model.family must be \"vit\", that of the model, got \"transformer\"");
   expect_error("eval @run --data-dir @ --config configs/shapes-vit-un.toml", 2,
-               "the model takes images of 32 x 32 pixels and 3 classes, got 32 x 32 and 10");
+               "the model needs images of 32 x 32 pixels and 3 classes, got 32 x 32 and 10");
 }
 
 TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {

@@ -1,6 +1,6 @@
 // Exhibits of the last validation: shaded tables of counts, and sheets of pictures.
 
-// A row for each class, shaded by its share of the row. Text stays readable on the darkest shade.
+// A row for each class, shaded by its fraction of the row. Text stays readable on the darkest shade.
 function countsTable({names, counts}) {
   const cell = (count, sum) =>
       ({class: 'share', content: html`<span style=${`--share: ${sum ? count / sum : 0}`}>${count || '·'}</span>`});

@@ -188,11 +188,11 @@ function pnacTable({phases, sites}) {
 }
 
 function pnacNote({window, phases}) {
-  if (!window) return 'Too few iterations were recorded for a test of normality.';
+  if (!window) return 'Too few iterations were recorded for a normality test.';
   const when =
       phases.map(({name, first, last, windows}) => `${name}: ${windows} windows in updates ${first} to ${last}`);
-  return `Percentage of channels whose last ${window} values pass a test of normality (window ${window}), mean over ` +
-      `the windows of a phase. Noise is the same of white noise. ${when.join('; ')}.`;
+  return `Percentage of channels whose last ${window} values pass a normality test (window ${window}), mean over ` +
+      `the windows of a phase. Noise is the same percentage for white noise. ${when.join('; ')}.`;
 }
 
 function recordingsSection() {

@@ -217,7 +217,7 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
   const std::vector<std::string>& classes = split.images.classes;
   FOLDGRAD_CHECK(split.images.height() == sizes.image_size && split.images.width() == sizes.image_size &&
                      std::int64_t(classes.size()) == sizes.classes,
-                 "the model takes images of {0} x {0} pixels and {1} classes, got {2} x {3} and {4}", sizes.image_size,
+                 "the model needs images of {0} x {0} pixels and {1} classes, got {2} x {3} and {4}", sizes.image_size,
                  sizes.classes, split.images.height(), split.images.width(), classes.size());
   if (options.communicator) require_alike(*options.communicator, {{"images", digest_of(split.images)}});
   ImageBatches batches(split.images, std::move(split.rows), {.size = images.batch, .training = false});
@@ -241,7 +241,7 @@ ExampleSet image_examples(const Model& model, const ModelData& data) {
   const std::int64_t side = static_cast<const ImageModel&>(model).config().image_size;
   const ImageSet& images = split->images;
   FOLDGRAD_CHECK(images.height() == side && images.width() == side,
-                 "the model takes images of {} x {} pixels, got {} x {}", side, side, images.height(), images.width());
+                 "the model needs images of {} x {} pixels, got {} x {}", side, side, images.height(), images.width());
   const auto inputs = [split](const std::vector<std::int64_t>& examples) -> NamedTensors {
     std::vector<std::int64_t> rows;
     for (const std::int64_t i : examples) rows.push_back(split->rows[std::size_t(i)]);

@@ -1,5 +1,5 @@
-// The task of classifying images: trains on labelled images with the label-smoothed cross entropy, and scores the share
-// of correct predictions.
+// The task of classifying images: trains on labelled images with the label-smoothed cross entropy, and scores the
+// fraction of correct predictions.
 #pragma once
 #include "models/images/model.h"
 #include "train/loop/task.h"

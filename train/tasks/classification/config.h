@@ -30,7 +30,7 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   data(i.task, "task", "",
        "Source of the images: CIFAR files, a folder, drawn shapes, or a folder in TinyImageNet's layout");
   data(i.directory, "directory", "",
-       "Directory of the files, absolute or relative to --data-dir; if empty, the name that the directory has in the "
+       "Directory containing the files, absolute or relative to --data-dir; if empty, the directory's name in the "
        "archive");
   data(i.image_size, "image_size", "pixels", "Side length to which images are scaled (folder, tinyimagenet)",
        within(1, kMostImageSide));
@@ -46,7 +46,7 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
   keys_in("data", v, newer)(i.fill, "fill", "",
                             "Fill color of crops outside the image: the mean of the training images, or zero (black, "
                             "as in torchvision's RandomCrop)");
-  train(i.batch, "batch", "images", "Images of a batch", at_least(1));
+  train(i.batch, "batch", "images", "Number of images per batch", at_least(1));
   train(i.mixup, "mixup", "", "Parameter a of mixup's distribution Beta(a, a); 0 turns mixup off", at_least(0));
   train(i.cutmix, "cutmix", "", "Parameter a of CutMix's distribution Beta(a, a); 0 turns CutMix off", at_least(0));
   train(i.mix_off_epoch, "mix_off_epoch", "epochs", "Number of initial epochs that use mixup or CutMix; 0 means all",

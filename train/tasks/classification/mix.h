@@ -4,11 +4,11 @@
 //   [MIX-1]  lambda ~ Beta(a, a), by rejection with algorithm BA of Cheng (1978, Generating beta variates with
 //            nonintegral shape parameters) for two equal parameters:
 //            v = log(u / (1 - u)) / b with b = a for a <= 1, otherwise sqrt(a), and u, w uniform in (0, 1);
-//            lambda = 1 / (1 + e^-v) is taken if 2 a log(2 / (1 + e^v)) + (a + b) v - log 4 >= log(u^2 w)
+//            lambda = 1 / (1 + e^-v) is accepted if 2 a log(2 / (1 + e^v)) + (a + b) v - log 4 >= log(u^2 w)
 //   [MIX-2]  mixup (Zhang et al., 2018): y_b = lambda x_b + (1 - lambda) x_(B-1-b), rounded to the nearest byte
 //   [MIX-3]  CutMix (Yun et al., 2019): a box of x_b is replaced by the same box of x_(B-1-b). It has floor(H r) rows
 //            and floor(W r) columns, r = sqrt(1 - lambda), around any pixel, and is cut off at the image's borders;
-//            lambda becomes the share of the image outside of it.
+//            lambda becomes the fraction of the image outside of it.
 #pragma once
 #include "engine/tensor.h"
 

@@ -34,7 +34,7 @@ struct Canvas {
 // An operation. It is drawn by its index in kPictureOps.
 struct PictureOp {
   const char* name;
-  // Changes the image by `m` in [-1, 1], which is s M above. Operations without a sign take the absolute value of `m`.
+  // Changes the image by `m` in [-1, 1], which is s M above. Operations without a sign use the absolute value of `m`.
   void (*apply)(const Canvas& canvas, double m);
 };
 extern const std::array<PictureOp, 15> kPictureOps;

@@ -119,8 +119,7 @@ ordered_json confusion_exhibit(const ClassificationScores& scores) {
     counts.push_back(std::move(row));
   }
   return {{"title", "Confusions"},
-          {"note",
-           "Each row shows how the images of one class were classified; cells are shaded by their share of the row."},
+          {"note", "Each row shows how the images of one class were classified; shades show fractions of the row."},
           {"matrix", {{"names", classes}, {"counts", counts}}}};
 }
 

@@ -21,7 +21,7 @@ struct LanguageConfig {
 void visit_keys(KeysOf<LanguageConfig> auto& l, const auto& v) {
   const auto data = keys_in("data", v), aside = keys_in("data", v, off_trajectory), train = keys_in("train", v);
   data(l.task, "task", "", "Task: predict the next token of a text");
-  data(l.directory, "directory", "", "Directory of the files, absolute or relative to --data-dir");
+  data(l.directory, "directory", "", "Directory containing the files, absolute or relative to --data-dir");
   data(l.train, "train", "",
        "Training text; if empty, all files NAME.txt and NAME.md in the directory except data.valid and data.test");
   data(l.valid, "valid", "", "Validation text; if empty, the last tenth of the training text");

@@ -47,7 +47,7 @@ Bpe::Bpe(const std::string& codes_path) : text_(read_file(codes_path)) {
     if (space == pair.npos || pair.find(' ', space + 1) != pair.npos)
       throw FileError(codes_path,
                       fmt::format("line {} must be two pieces separated by a space, got {}", i + 1, in_quotes(pair)));
-    ranks_.emplace(pair, i);  // a repeated pair keeps its first place
+    ranks_.emplace(pair, i);  // a repeated pair keeps its first rank
   }
 }
 

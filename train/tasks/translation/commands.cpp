@@ -117,8 +117,8 @@ Tensor with_padding(const Tensor& x, const Tensor& mask) {
   return all;
 }
 
-// Returns the sentences of a file, and the masks with which results() puts rows in their places. If a file has no mask,
-// all ids except padding are tokens.
+// Returns the sentences of a file, and the masks with which results() puts rows in their positions. If a file has no
+// mask, all ids except padding are tokens.
 NamedTensors read_inputs(const Model& model, const std::string& path) {
   const TransformerConfig& config = config_of(model);
   NamedTensors tensors = read_safetensors(path).tensors;

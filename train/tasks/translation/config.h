@@ -31,14 +31,14 @@ void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
   const auto data = keys_in("data", v), aside = keys_in("data", v, off_trajectory), train = keys_in("train", v),
              validate = keys_in("validate", v);
   data(d.task, "task", "", "Source of the sentences: text files, or generated German number words");
-  data(d.directory, "directory", "", "Directory of the files, absolute or relative to --data-dir");
+  data(d.directory, "directory", "", "Directory containing the files, absolute or relative to --data-dir");
   data(d.train, "train", "", "Training files: NAME.SOURCE and NAME.TARGET");
   aside(d.valid, "valid", "", "Validation files");
   aside(d.test, "test", "", "Test files");
   data(d.source, "source", "", "Source language; also the extension of its files");
   data(d.target, "target", "", "Target language; also the extension of its files");
   data(d.lowercase, "lowercase", "", "Lower-case all text");
-  data(d.tokenizer, "tokenizer", "", "What a token is");
+  data(d.tokenizer, "tokenizer", "", "Kind of tokens");
   data(d.bpe_codes, "bpe_codes", "", "File with the BPE merges in data.directory (bpe)");
   const char* dictionary =
       "fairseq dict.txt in data.directory; if empty, a dictionary is built from the training files";
@@ -54,8 +54,8 @@ void visit_keys(KeysOf<DataConfig> auto& d, const auto& v) {
        at_least(0));
   data(d.max_ratio, "max_ratio", "", "Maximum ratio of the two lengths in a training pair; 0 means no limit",
        at_least(0));
-  train(d.max_tokens, "max_tokens", "tokens", "Largest batch, padding included", at_least(1));
-  validate(d.beam, "beam", "hypotheses", "Width of the beam", within(1, 1000));
+  train(d.max_tokens, "max_tokens", "tokens", "Maximum batch size, including padding", at_least(1));
+  validate(d.beam, "beam", "hypotheses", "Beam width", within(1, 1000));
   validate(d.length_penalty, "length_penalty", "",
            "Length penalty: scores are divided by the length raised to this power", at_least(0));
   validate(

@@ -1,5 +1,5 @@
-// The built-in task: translating German number words to English. The text is generated, so that a model can be trained
-// and scored without any file. For example, "am einundzwanzigsten Mai neunzehnhundertfünf" is translated to "on the
+// The built-in task: translating German number words into English. The text is generated, so a model can be trained and
+// scored without any files. For example, "am einundzwanzigsten Mai neunzehnhundertfünf" is translated into "on the
 // twenty-first of May nineteen oh five".
 //
 // Of the generated numbers, 70 % are cardinals; ordinals, decimals and dates make up 10 % each. The number of digits is

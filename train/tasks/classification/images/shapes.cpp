@@ -18,7 +18,7 @@ constexpr float kContrast = 100;                    // the least difference in b
 constexpr float kThinStripe = 1, kThickStripe = 2;  // pixels
 constexpr float kTexture = 10, kNoise = 10;         // the largest change of a byte
 
-constexpr std::uint32_t kStream = 0x73686170;   // "shap"; the number of the part is added
+constexpr std::uint32_t kStream = 0x73686170;   // "shap"; the part number is added
 constexpr std::uint64_t kBlocksOfImage = 1024;  // blocks of random numbers; an image needs about 250
 
 // The random numbers of one image, in sequence.
@@ -92,7 +92,7 @@ struct Pose {
   }
 };
 
-// Returns the share of a pixel that is inside an outline. `pixels` is the distance of the pixel's centre from the
+// Returns the fraction of a pixel that lies inside an outline. `pixels` is the distance of the pixel's centre from the
 // outline.
 float coverage(float pixels) { return std::clamp(0.5f - pixels, 0.0f, 1.0f); }
 

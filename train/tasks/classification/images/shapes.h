@@ -1,9 +1,9 @@
-// The built-in task is to say which of ten shapes an image shows. The images are generated, so that a model can be
-// trained and scored without any file.
+// The built-in task is to say which of ten shapes an image shows. The images are generated, so a model can be trained
+// and scored without any files.
 //
-// An image of 32 x 32 pixels shows one shape of 13 to 24 pixels at a random place and angle. The shape is lighter than
-// the background. Both have a random colour and a texture of value noise. A stripe of a third colour crosses the shape,
-// and every byte is noisy. All classes have the same distribution of colours.
+// An image of 32 x 32 pixels shows one shape of 13 to 24 pixels at a random position and angle. The shape is lighter
+// than the background. Both have a random colour and a texture of value noise. A stripe of a third colour crosses the
+// shape, and every byte is noisy. All classes have the same distribution of colours.
 #pragma once
 #include "train/tasks/classification/images/set.h"
 
