@@ -16,6 +16,7 @@ nanobind_add_module(_core STABLE_ABI NB_STATIC NB_DOMAIN foldgrad NB_SUPPRESS_WA
 foreach(library nanobind-static nanobind-static-abi3)
   if(TARGET ${library})
     target_compile_options(${library} PRIVATE -w)
+    set_target_properties(${library} PROPERTIES UNITY_BUILD ${FOLDGRAD_PRECOMPILE} UNITY_BUILD_BATCH_SIZE 32)
   endif()
 endforeach()
 set(docstrings ${PROJECT_BINARY_DIR}/python/generated/python/binding/docstrings.h)
@@ -27,6 +28,7 @@ add_custom_command(OUTPUT ${docstrings}
 target_sources(_core PRIVATE ${docstrings})
 target_include_directories(_core PRIVATE ${PROJECT_BINARY_DIR}/python/generated ${PROJECT_BINARY_DIR}/version)
 target_link_libraries(_core PRIVATE ${foldgrad_libraries})
+target_precompile_headers(_core PRIVATE ${PROJECT_SOURCE_DIR}/python/binding/tape.h)
 # Another module in the process may contain another release of a library that is in ours.
 target_link_options(_core PRIVATE LINKER:--exclude-libs,ALL)
 add_dependencies(_core foldgrad_version)

@@ -190,13 +190,14 @@ file(READ ${PROJECT_SOURCE_DIR}/configs/numbers.toml demo_config)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/demo_config.cpp.in ${PROJECT_BINARY_DIR}/demo/demo_config.cpp @ONLY)
 target_sources(foldgrad_train PRIVATE ${PROJECT_BINARY_DIR}/demo/demo_config.cpp)
 
-# Code that combines operations, keeps records, checks and prints gets -O1: more would only take longer to compile,
-# since the work is done in operations, loop/, data/ and the folders of tasks/. It must not share a precompiled header
-# with code of other options: GCC would use the header's options.
+# Code that combines operations, reads text, keeps records, checks and prints gets -O1: more would only take longer to
+# compile, since the work is done in operations, loop/, data/ and tasks/classification/. It must not share a precompiled
+# header with code of other options: GCC would use the header's options.
 foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/(commands/|(complete|families|manual|program)\\.cpp$)")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/((analyses|checkpoints|checks|config|reports|runs|system)/|tasks/[a-z_]+\\.cpp$)")
-foreach(part foldgrad_models foldgrad_commands foldgrad_records)
+foldgrad_compile_apart(foldgrad_train foldgrad_texts "/train/tasks/(language|translation)/")
+foreach(part foldgrad_models foldgrad_commands foldgrad_records foldgrad_texts)
   target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 endforeach()
 # The rest becomes a part as well, since a library's own sources wait for all objects of its parts.
@@ -206,7 +207,9 @@ foreach(library ops training)
   target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)
 endforeach()
 target_precompile_headers(foldgrad_records PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
-target_precompile_headers(foldgrad_commands REUSE_FROM foldgrad_records)
+foreach(library commands texts)
+  target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_records)
+endforeach()
 
 # Names in these libraries' files do not clash, so that few cores may compile more of them as one; many cores would wait
 # for the last ones.
