@@ -148,7 +148,7 @@ void ldmatrix(const CallSite& site, std::uint32_t (&r)[4], const void* row, bool
 
 template <class T>
 T shuffle_bits(const CallSite& site, unsigned mask, T value, int source) {
-  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "unsupported by CUDA");
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "not supported by the shuffles of CUDA");
   std::uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
   bits = shuffle(site, mask, bits, source);
