@@ -139,8 +139,7 @@ class Pool {
   Statistics statistics_;
 };
 
-// Returns the pool of the host or of the GPU in use. Pools are never destroyed, since a tensor with static lifetime may
-// outlive a static pool.
+// Returns the pool of the host or of the GPU in use. Never destroys a pool: a tensor with static lifetime may use it.
 Pool& pool(Device device) {
   static Pool& host = *new Pool(Device::cpu);
   static auto& gpus = *new std::array<Pool, kMostCudaDevices>;

@@ -107,6 +107,7 @@ void Tape::seed_gradient(const Var& y, Tensor dy) {
   FOLDGRAD_CHECK(!consumed_, "tape: backward has already run on this recording; record it again");
   check_operand("tape", "dy", dy, y.shape(), y.value(), "y");
   FOLDGRAD_CHECK(slots_[y.id_].wants_grad, "tape: backward needs a value that depends on a variable or a parameter");
+  // The gradient of a result is only read, so an external dy needs no copy.
   contribute(y.id_, dy.owns_storage() || (dy.is_external() && slots_[y.id_].produced) ? dy : dy.clone());
 }
 

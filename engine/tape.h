@@ -29,7 +29,7 @@ struct Parameter {
   Tensor value;
   Tensor grad = {};       // has the shape and dtype of value; undefined before the first backward pass
   bool has_grad = false;  // if false, the next contribution overwrites grad
-  Tensor rounded = {};    // the f32 value rounded to bf16, if training is in bf16 (round_values()); otherwise undefined
+  Tensor rounded = {};    // value in bf16, if training is in bf16 (round_values() of optimizer.h); otherwise undefined
 
   void zero_grad() { has_grad = false; }
 };
@@ -88,7 +88,7 @@ class Tape {
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
   // is 1. Each node is released with its saved tensors as soon as it has run, so backward() can run only once per
-  // recording. If nothing else refers to dy, its memory may become a gradient; otherwise dy is copied. Throws
+  // recording. If nothing else refers to dy, its memory may become a gradient; otherwise dy is not changed. Throws
   // std::invalid_argument for a second run, for a y of another recording, or for a dy that does not match y.
   void backward(const Var& y, Tensor dy = {});
 
@@ -107,7 +107,7 @@ class Tape {
    private:
     Tape& tape_;
     const std::string* const outer_;
-    const ScopeAtHand at_hand_;  // makes this scope the thread's scope_at_hand (memory.h)
+    const ScopeAtHand at_hand_;  // names this scope in the errors of code that has no tape (memory.h)
   };
 
   // From now on, record() calls `results` with every recorded operation and its result, which the tape does not keep,

@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// The parts in the order of the forward pass. A shared part is listed once.
+// The parts of each layer, in the order of the layers. A shared part is listed once.
 struct ModelParts {
   std::vector<Parameter*> parameters;
   std::vector<Normalizer*> normalizers;

@@ -82,20 +82,21 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const AttentionNames& nam
     qkv.push_back(make.block_linear(BlockMatrix::qkv, names.scope + "." + name, width, columns, qkv_bias));
 }
 
-Var AttentionBlock::operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
-  return sublayer(std::move(x), rows, pass, [&](const Var& in) { return attend(*this, in); });
+Var AttentionBlock::operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass) {
+  return sublayer(std::move(x), rows, pass, [&](const Var& in) { return own(*this, in); });
 }
 
 AttentionOptions AttentionBlock::options(bool causal, const Segments& queries, const ForwardPass& pass) const {
   return {.heads = heads,
           .causal = causal,
           .dropout = pass.dropout(dropout_),
-          .random = pass.random(stream_, queries.first_row(), std::int64_t(heads) << 24)};  // [ATT-8]
+          .random = pass.random(stream_, queries.first_row(), std::int64_t(heads) << 24)};  // [ATT-8], 2^24 per head
 }
 
 Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass) {
   const AttentionOptions all = options(causal, rows, pass);
-  if (is_one_product(qkv, pass)) return attention_packed(side_by_side(qkv, in, pass), all, rows);
+  if (is_one_product(qkv, pass))  // one layer, or packed weights at inference
+    return attention_packed(side_by_side(qkv, in, pass), all, rows);
   return attend(in, rows, in, rows, all, pass);
 }
 

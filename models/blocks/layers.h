@@ -40,7 +40,7 @@ class Sublayer {
   // normalizer (if it comes first) and `out`. At inference the sum reuses x's memory if nothing else needs x.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   void list(ModelParts& parts);
-  ResidualConstants constants() const;
+  ResidualConstants constants() const;  // those of the normalizer: residual_scale and the initial gain
 
  private:
   double dropout_, drop_path_;
@@ -60,6 +60,8 @@ struct BlockMaker {
   // Returns a maker for layer `layer` (0-based) of `layers`. Its drop-path rate is
   // config.drop_path * layer / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
+  // `sublayer` ("attention" or "other") and the numbers of layers above are passed to options that the model sets, such
+  // as deepnorm's and dyt's.
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels,
                                          const char* sublayer = "other") const;
@@ -83,7 +85,7 @@ struct AttentionNames {
 
 struct AttentionBlock {
   AttentionBlock(const BlockMaker& make, const AttentionNames& names, bool qkv_bias = true);
-  Var operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
+  Var operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass);
   // Self-attention over `in`.
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
   // Attends from `in`, with segments `queries`, to keys and values of `states`, with segments `keys`.

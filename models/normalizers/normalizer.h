@@ -66,7 +66,8 @@ class Normalizer {
   Var apply(const Var& x, const NormContext& context);
 
   // After this call, training passes append records to `records`, and backward passes complete them. Null turns this
-  // off. Recording leaves training bit-identical, so a normalizer that returns x itself records no gradient.
+  // off. Recording leaves training bit-identical, so a normalizer that returns x itself records no gradient: this would
+  // change the order in which the gradients of x are added.
   void record_into(ChannelRecords* records) { records_ = records; }
 
   // Returns the parameters, named SITE.weight, SITE.bias and the like. The pointers are valid as long as the normalizer
@@ -86,8 +87,8 @@ class Normalizer {
   virtual NormDiagnostics diagnostics() const;
 
   // Returns the form at inference, or no value if the normalizer declares no form; such a normalizer is never folded.
-  // If the form is not offline, folding takes SITE.weight, or the scalar SITE.scale, out of A and SITE.bias out of B,
-  // and sets the parameters to 1 and 0.
+  // If the form is not offline, because it needs statistics of the current tokens, folding takes SITE.weight, or the
+  // scalar SITE.scale, out of A and SITE.bias out of B, and sets the parameters to 1 and 0.
   virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
 
   // True if statistics cover all tokens of a sample, which must then be computed together.

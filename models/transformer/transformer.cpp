@@ -23,7 +23,7 @@ TransformerLayer layer_of(const BlockMaker& make, const std::string& name, bool 
   return layer;
 }
 
-Var unit_length(const Var& table) { return unit_rows(table); }
+Var unit_length(const Var& table) { return unit_rows(table); }  // with its default eps
 
 }  // namespace
 
@@ -47,7 +47,7 @@ Transformer::Transformer(const TransformerConfig& config, std::optional<std::uin
     encoder_norm_ = make.normalizer("encoder.layer_norm");
     decoder_norm_ = make.normalizer("decoder.layer_norm");
   }
-  config_.validate_sites("transformer", normalizers());
+  config_.validate_sites("transformer", Model::normalizers());
   if (seed) initialize(*seed);
 }
 
@@ -59,7 +59,7 @@ Tensor Transformer::rows_of(const Parameter& table) const {
 
 Tensor Transformer::positions(DType dtype) {
   Tensor& table = positions_[dtype];
-  if (!table.defined()) table = sinusoidal_table(config_.max_positions + 2, config_.width, dtype, device());
+  if (!table.defined()) table = sinusoidal_table(config_.max_positions + 2, config_.width, dtype, device());  // [POS-2]
   return table;
 }
 

@@ -63,16 +63,16 @@ struct ChannelNormNode {
     const Tensor dy_factor = per_channel(x), offset = per_channel(x), x_factor = per_channel(x);
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using S = compute_t<T>;
-      const ChannelCoefficients<S> of{dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()};
-      take_step<T>(grads, sums, of);
-      if (grads.wanted(0)) write_dx<T>(grads, of);
+      const ChannelCoefficients<S> factors{dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()};
+      take_step<T>(grads, sums, factors);
+      if (grads.wanted(0)) write_dx<T>(grads, factors);
     });
     if (record) complete(*record, dy, sums, x_factor);
   }
 
  private:
   template <class T>
-  void take_step(NodeGrads& grads, const ChannelGradientSums& sums, const ChannelCoefficients<compute_t<T>>& of) {
+  void take_step(NodeGrads& grads, const ChannelGradientSums& sums, const ChannelCoefficients<compute_t<T>>& factors) {
     using S = compute_t<T>;
     const ChannelBackward<T> step{.options = options,
                                   .training = training,
@@ -86,12 +86,12 @@ struct ChannelNormNode {
                                   .gamma = gamma.data<T>(),
                                   .dgamma = grads.out<compute_t<T>>(1),
                                   .dbeta = grads.out<compute_t<T>>(2),
-                                  .dx = of};
+                                  .factors = factors};
     FOLDGRAD_RUN(x.device(), elementwise, step);
   }
 
   template <class T>
-  void write_dx(NodeGrads& grads, const ChannelCoefficients<compute_t<T>>& of) {
+  void write_dx(NodeGrads& grads, const ChannelCoefficients<compute_t<T>>& factors) {
     const std::int64_t C = x.shape()[-1], rows = rows_of(x);
     const GradOut<T> dx = grads.out<T>(0);
     const auto write = [&](std::int64_t begin, std::int64_t end, bool corrects) {
@@ -99,7 +99,7 @@ struct ChannelNormNode {
                                         .dy = grads.dy().data<T>() + begin * C,
                                         .x = x.data<T>() + begin * C,
                                         .mean = context.mean.data<compute_t<T>>(),
-                                        .of = of,
+                                        .factors = factors,
                                         .corrects = corrects,
                                         .rows = end - begin,
                                         .columns = C};
@@ -108,7 +108,7 @@ struct ChannelNormNode {
     const bool some = options.form == ChannelForm::paper && !communicator;
     const std::int64_t corrected = some ? context.counted : rows;
     write(0, corrected, true);
-    if (corrected < rows) write(corrected, rows, false);
+    if (corrected < rows) write(corrected, rows, false);  // padding
   }
 
   void complete(ChannelRecord& to, const Tensor& dy, const ChannelGradientSums& sums, const Tensor& x_factor) const {
@@ -176,7 +176,7 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Chann
                                 .columns = C};
     FOLDGRAD_RUN(x.device(), matrix, apply);
   });
-  if (record) {
+  if (record) {  // for analyses
     record->moments = moments;
     record->rstd = context.rstd;
     record->flags = context.flags;

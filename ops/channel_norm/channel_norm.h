@@ -3,8 +3,8 @@
 // per channel, which can be folded into a linear layer.
 //
 // x is seen as [P, C], P positions of C channels. S is the first n positions, which enter the statistics; the other
-// positions are padding. All formulas are per channel. AM and GM are the arithmetic and geometric means, and V is the
-// variance. In training iteration t, UN computes, with h = gamma dy:
+// positions are padding. A sum without S is over all P positions. All formulas are per channel. AM and GM are the
+// arithmetic and geometric means, and V is the variance. In training iteration t, UN computes, with h = gamma dy:
 //
 //   forward
 //   [CN-1]   q_t = (1/n) sum_S x_i^2
@@ -25,16 +25,16 @@
 // After a skip, the windows record the old run_var and psi_ema instead of q_t and G_t. By default, the whole layer
 // skips if the test fires for one channel, and the threshold uses the windows of all channels (see Granularity). The
 // threshold is then the variance over all channels, so it depends on how much the levels of channels differ. If the
-// levels are equal, M <= 4 and the noise is 5 %, UN skips every iteration forever and never averages
-// (docs/normalizers.md). The threshold uses the window before q_t, because a test with the same window on both sides
-// would never fire:
-//   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
+// levels are equal, M <= 4 and q varies by 5 %, UN skips every iteration forever and never averages
+// (docs/normalizers.md). The threshold uses the window before q_t, because a test per channel with the same window on
+// both sides would never fire. For any window w:
+//   [UN-18]  AM(w) - GM(w) <= M V(sqrt(w))
 // Until iteration `warmup`, while the window is not full (t <= M), and if M = 1, var_hat = q_t and psi = G_t; then dx
 // is the exact gradient. Later, psi is an estimate by design. dgamma and dbeta are always exact. Several forward passes
 // with one state may precede their backward passes: each backward pass uses the decisions of its own forward pass and
 // writes the window slot of that iteration. Exponential averages advance in the order of the backward passes.
 //
-// The relatives differ from UN as follows:
+// The relatives differ from UN as follows. A line with a tag continues the entry above it:
 //
 //   qmbn:    var_hat = q_t,   psi = G_t
 //   mabn:    psi = AM of the last M G; run_var averages q_t
@@ -47,14 +47,14 @@
 //   [RBN-1]  rstd = 1 / sqrt(max(var_hat, eps)); psi = 0 if eps is the larger
 //
 // A channel is held if S is empty (for a variance, if S has fewer than two positions) or, with hold_non_finite, if the
-// channel's statistic is not finite. Its running estimates then normalize it, and it writes no state. (Its window entry
-// keeps the old value, which is 0 in the first M iterations.) With finite_state, only finite values are stored as
-// state.
+// channel's statistic is not finite. Its running estimates then normalize it, psi = psi_ema, and it writes no state.
+// (Its window entry keeps the old value, which is 0 in the first M iterations.) With finite_state, only finite values
+// are stored as state.
 //
 // Released forms compute what the authors' code computes:
-//   un_released    psi_ema is used during warm-up, too; all channels share one pooled threshold; r multiplies h; G is a
-//                  mean over all positions, and padding rows are corrected as well; if M = 1, r = 1 and win_g records
-//                  psi_ema, as after a skip
+//   un_released    psi_ema is used during warm-up, too; all channels share one pooled threshold; r multiplies h, and
+//                  dgamma, which is then not exact; G is a mean over all positions, and padding rows are corrected as
+//                  well; if M = 1, r = 1 and win_g records psi_ema, as after a skip
 //   mabn_released  windows use arithmetic means, forward and backward; r multiplies gamma, forward and backward. The
 //                  authors' code has no padding; here q, G and the correction exclude padding
 //   [MABN-1]       r = clamp(sqrt(var_hat + eps) / sqrt(run_var + eps), 1/5, 5), a constant; 1 up to

@@ -6,7 +6,8 @@
 
 namespace foldgrad {
 
-// The coefficients of each channel in dx = dy_factor * dy - [i in S] * (offset + x_factor * (x - mean)).
+// The coefficients of each channel in dx = dy_factor * dy - (offset + x_factor * (x - mean)). For padding, the second
+// term is 0.
 template <class S>
 struct ChannelCoefficients {
   S *dy_factor, *offset, *x_factor;  // [C]
@@ -22,13 +23,13 @@ struct ChannelBackward {
   ChannelNormOptions options;
   bool training;
   std::int64_t rows, n;  // n is the number of channels here, since the element-wise loop runs over channels
-  double share;          // factor of dgamma and dbeta: 1 / ranks if the sums cover all ranks
+  double share;          // factor of dgamma and dbeta: 1 / ranks if the sums cover all ranks, which later add these
   ChannelBuffers<S> state;
   Context context;
   const double *sum_dy, *sum_dy_x;    // [C], from ChannelGradientSums
   const T* gamma;                     // [C]
   ParameterGradOut<T> dgamma, dbeta;  // [C]
-  ChannelCoefficients<S> dx;
+  ChannelCoefficients<S> factors;
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd = context.rstd[c], r = context.r[c], gamma_c = gamma[c];
@@ -39,9 +40,9 @@ struct ChannelBackward {
     const double count = double(options.form == ChannelForm::paper && training ? context.counted : rows);
     const double psi = training ? update_psi(c, gamma_c * sum_dy_z / count) : 0;
     const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / count : 0;  // [BN-2]
-    dx.dy_factor[c] = S(gamma_c * r * rstd);
-    dx.offset[c] = S(psi_mu * rstd);
-    dx.x_factor[c] = S(psi * rstd * rstd);
+    factors.dy_factor[c] = S(gamma_c * r * rstd);
+    factors.offset[c] = S(psi_mu * rstd);
+    factors.x_factor[c] = S(psi * rstd * rstd);
   }
 
  private:

@@ -31,17 +31,17 @@ struct ChannelGradient {
   GradOut<T> dx;
   const T *dy, *x;
   const Value* mean;  // [columns]
-  ChannelCoefficients<Value> of;
+  ChannelCoefficients<Value> factors;
   bool corrects;  // false if dx = h * rstd, without corrections
   std::int64_t rows, columns;
 
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
-    const Value direct = of.dy_factor[c] * Value(dy[i]);
-    return corrects ? direct - of.offset[c] - of.x_factor[c] * (Value(x[i]) - mean[c]) : direct;  // [CN-2]
+    const Value direct = factors.dy_factor[c] * Value(dy[i]);
+    return corrects ? direct - factors.offset[c] - factors.x_factor[c] * (Value(x[i]) - mean[c]) : direct;  // [CN-2]
   }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(mean),
-                    visit.column(of.dy_factor), visit.column(of.offset), visit.column(of.x_factor));
+                    visit.column(factors.dy_factor), visit.column(factors.offset), visit.column(factors.x_factor));
 };
 
 FOLDGRAD_DECLARE(channel_norm, ChannelForward);

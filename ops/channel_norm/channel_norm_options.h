@@ -23,7 +23,7 @@ enum class Granularity : std::uint8_t {
 };
 // The update of psi_ema after a skip. ema: average it with G; literal: replace it by G; freeze: keep it.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
-enum class Rescale : std::uint8_t { none, backward, both };  // the passes in which the released form multiplies by r
+enum class Rescale : std::uint8_t { none, backward, both };  // the passes that multiply by r [MABN-1]
 
 inline constexpr std::int64_t kLongestHold = 32;  // number of iterations
 

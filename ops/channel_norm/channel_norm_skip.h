@@ -1,9 +1,10 @@
 // UN's outlier test. Each channel keeps its last M mean squares. When a new mean square q arrives, we put it into a
 // copy of the window and compare the arithmetic and geometric means of the copy: they agree when all entries are equal
-// and drift apart when one stands out. If the gap exceeds M times the variance of the old window's roots [UN-19], we
-// skip the iteration: it is normalized with its own statistics, and the windows do not record them. Example: M = 4, old
-// window {1, 1, 1, 1}, q = 16: AM 4.75, GM 2, gap 2.75; the threshold is 0, so q is an outlier. A layer decides for all
-// of its channels, or each channel for itself; see Granularity.
+// and drift apart when one stands out. If the gap exceeds M times the variance of the old window's roots [UN-19] (with
+// `pooled`, the default, of the roots in all channels' windows), we skip the iteration: it is normalized with its own
+// statistics, and the windows do not record them. Example: M = 4, old window {1, 1, 1, 1}, q = 16: AM 4.75, GM 2, gap
+// 2.75; the threshold is 0, so q is an outlier. A layer decides for all of its channels, or each channel for itself;
+// see Granularity.
 #pragma once
 #include "ops/channel_norm/channel_norm_math.h"
 
@@ -32,14 +33,16 @@ struct SkipTerms {
   }
 };
 
-// Returns true if a channel does not vote: q is not finite, or q dropped and flag_low is off.
+// Returns true if a channel does not vote: if q is not finite, with hold_non_finite, or if q is not larger than the
+// entry that it replaces, without flag_low.
 template <class S>
 FOLDGRAD_HD bool abstains(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   return (o.hold_non_finite && !finite(q)) || (!o.flag_low && !(q > before.at(slot)));
 }
 
 // Returns the terms of one channel. `before` is the old window; q replaces its entry `slot`. By [UN-18], the gap of a
-// window never exceeds its own threshold, so the test never fires for a q that equals the entry that it replaces.
+// window never exceeds its own threshold, so a q that equals the entry that it replaces has no excess. It can only
+// exceed the threshold of `pooled`, which is about all windows.
 template <class S>
 FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   SkipTerms terms;

@@ -51,14 +51,14 @@ struct PowerNormNode {
                                         .nu_ema = state.nu_ema.data<S>(),
                                         .dgamma = grads.out<compute_t<T>>(1),
                                         .dbeta = grads.out<compute_t<T>>(2),
-                                        .dx = {dy_factor.data<S>(), zeros.data<S>(), x_factor.data<S>()}};
+                                        .factors = {dy_factor.data<S>(), zeros.data<S>(), x_factor.data<S>()}};
     FOLDGRAD_RUN(x.device(), elementwise, step);
     if (!grads.wanted(0)) return;
     const ChannelGradient<T> gradient{.dx = grads.out<T>(0),
                                       .dy = grads.dy().data<T>(),
                                       .x = x.data<T>(),
                                       .mean = zeros.data<S>(),
-                                      .of = step.dx,
+                                      .factors = step.factors,
                                       .corrects = true,  // [PN-3]
                                       .rows = R,
                                       .columns = C};

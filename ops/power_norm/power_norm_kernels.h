@@ -62,15 +62,15 @@ struct PowerNormBackwardStep {
   const S *rstd, *rstd_q;             // [columns]
   S* nu_ema;                          // [columns]
   ParameterGradOut<T> dgamma, dbeta;  // [columns]
-  ChannelCoefficients<S> dx;          // this step does not write the offset
+  ChannelCoefficients<S> factors;     // this step does not write the offset
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];
     if (dgamma) dgamma.put(c, S(share * sum_dy_z));
     if (dbeta) dbeta.put(c, S(share * sum_dy[c]));
     const double psi = training ? (1 - alpha) * nu : 0;
-    dx.dy_factor[c] = S(gamma_c * rstd_q[c]);
-    dx.x_factor[c] = S(psi * rstd_q[c] * rstd_z);
+    factors.dy_factor[c] = S(gamma_c * rstd_q[c]);
+    factors.x_factor[c] = S(psi * rstd_q[c] * rstd_z);
     if (counted == 0) return;
     const double G = gamma_c * sum_dy_z / double(rows);         // mean(h z)
     nu_ema[c] = S(nu + G - psi * rstd_z * rstd_z * square[c]);  // [PN-3]

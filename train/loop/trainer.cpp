@@ -97,8 +97,8 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
                          .communicator = communicator_,
                          .synchronous_norms = options_.sync_norms};
   Model& model = task_.model();
-  // Keeps no reference to the logits, so that the backward pass frees them.
   const NamedTensors inputs = part_of(batch.inputs, communicator_);
+  // Keeps no reference to the logits, so that the backward pass frees them.
   const Var loss = model.loss_of(model.forward(inputs, pass), inputs, options_.label_smoothing);
   Var total = loss;
   for (Var penalty : penalties) {

@@ -121,6 +121,7 @@ class Trainer {
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
   Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,
                  bool send_early);
+  // trainer_recovery.cpp has these three functions, begin_records() and check().
   std::size_t first_failure() const;  // returns the index of the first failed record; records_.size() if none failed
   std::string checked_update();       // repeats the failed update and returns a message
   std::string mend(std::size_t failed);
