@@ -4,14 +4,15 @@
 //   [FOLD-2]  centred, y = A (x - mean x) + B:               W' = W diag(A) (I - J)  b' = b + W B   J_cd = 1 / C
 //   [FOLD-3]  backward, y = A (W x + b) + B:                 W' = diag(A) W          b' = A b + B
 //   [FOLD-4]  a map followed by a map:                       A2 (A x + B) + B2 = (A2 A) x + (A2 B + B2)
-//   [FOLD-5]  a sum that reads y = A u + B, stored as u' = u + h / A:
+//   [FOLD-5]  a sum that reads y = A u + B, stored as u' = u + W' h:
 //                                                            A u + B + (W h + b) = A u' + (B + b),  W' = diag(1/A) W,
 //                                                            b' = 0
 //
 //   All arithmetic is in f64. Folding works on a recorded forward pass. A map starts at the result of its normalizer
-//   and moves along every edge from there. It is folded only if each of these paths ends in a linear layer whose weight
-//   no other operation reads; otherwise folding is refused, and the report names the edge. docs/folding.md lists what
-//   folds where, and why.
+//   and moves along every edge from there. Each path must end in a layer, map or sum that can take the map. A weight
+//   that another operation reads can take it only if A = 1 (or with FoldOptions::tied). If a path of an offline
+//   normalizer is refused, FOLD-3 is tried; if that is impossible too, the normalizer is kept, and the report names the
+//   edge. docs/folding.md lists what folds where, and why.
 #pragma once
 #include <set>
 

@@ -27,7 +27,8 @@ Bias bias_of(const Graph& graph, int layer) {
   return {graph.parameter(uses[0].node, reader.bias), uses[0].node};
 }
 
-// Returns the operand that a sum adds to its stream. `use` is the sum's use of the stream.
+// Returns the operand that a sum adds to its stream. `use` is the sum's use of the stream. The operands of a sum are
+// (a, b) or (branch, bias, stream).
 int branch_of(const GraphUse& use) { return use.operand == 0 ? 1 : 0; }
 
 // Returns true for a product with a matrix, false for a convolution.
@@ -40,6 +41,7 @@ std::string without_suffix(const std::string& name, const std::string& suffix) {
   return name.size() > suffix.size() && name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
 }
 
+// Follows a map from the result of the normalizer at node `site` along every edge, and plans a fold at each end.
 class Walk {
  public:
   Walk(const FoldState& state, int site) : state_(state), graph_(state.graph), site_(site) {}
@@ -61,6 +63,7 @@ class Walk {
   void refuse(const GraphUse& use, const std::string& reason) { refuse(graph_.describe(use), reason); }
 
   void visit(const GraphUse& use, const ChannelMap& pending);
+  // These plan a fold, or record a refusal, where the map reaches a layer, another normalizer or a sum.
   void reach_layer(const GraphUse& use, ChannelMap pending);
   void reach_normalizer(const GraphUse& use, const ChannelMap& pending);
   void reach_sum(const GraphUse& use, const ChannelMap& pending);
@@ -98,6 +101,7 @@ void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
   if (node.description.pads && pending.map.adds())
     return refuse(use, "the convolution pads with zeros, but folding would pad with the map's bias B");
   const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 unless the layer is a convolution
+  // Here `place` changes from channels of the operand to columns of the weight.
   pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
   for (Reached& r : reached_)
     if (r.node == use.node) return r.maps.push_back(pending);
@@ -235,25 +239,28 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
   std::vector<int> adders;
   for (int node : fold.nodes) {
     const Bias same = bias_of(graph_, node);
-    if (same.name != bias.name || (same.name.empty() && graph_.nodes[node].operands.size() > 2))
-      return refuse(use,
-                    "the layer's bias is not a parameter, or the layers that share the weight have different biases"),
-             false;
+    if (same.name != bias.name || (same.name.empty() && graph_.nodes[node].operands.size() > 2)) {
+      refuse(use, "the layer's bias is not a parameter, or the layers that share the weight have different biases");
+      return false;
+    }
     adders.push_back(same.node);
   }
   if (!bias.name.empty()) {
     for (const GraphUse& adder : graph_.uses_of(bias.name))
-      if (!contains(adders, adder.node))
-        return refuse(use, fmt::format("the layer's bias {} is also read by {}", bias.name, graph_.describe(adder))),
-               false;
+      if (!contains(adders, adder.node)) {
+        refuse(use, fmt::format("the layer's bias {} is also read by {}", bias.name, graph_.describe(adder)));
+        return false;
+      }
     fold.bias = bias.name;
     return true;
   }
   // A shared weight may be named after another reader, so the bias is named after this layer.
   const std::string& named = fold.copy.empty() ? fold.weight : fold.copy;
   fold.bias = (alone ? without_suffix(named, ".weight") : graph_.nodes[fold.nodes[0]].scope) + ".bias";
-  if (state_.parameters.count(fold.bias))
-    return refuse(use, "the layer has no bias, and the name " + fold.bias + " is taken"), false;
+  if (state_.parameters.count(fold.bias)) {
+    refuse(use, "the layer has no bias, and the name " + fold.bias + " is taken");
+    return false;
+  }
   return true;
 }
 

@@ -92,7 +92,7 @@ const Refusal kRefusals[] = {
        return Vars{g.linear(g.norm(relu(x)), "table", 7)};
      },
      "norm -> table: linear: the layer's weight table.weight is also read by embedding"},
-    {"AWeightThatReadsItInTwoWays",
+    {"AWeightThatIsUsedWithTwoMaps",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g));
        return Vars{g.linear(y, "fc", 5), g.linear(scale(y, 2), "fc", 5)};
@@ -143,6 +143,7 @@ const Refusal kRefusals[] = {
        return Vars{g.linear(g.norm(y), "fc2", 5)};
      },
      "norm: the normalizer is applied 2 times"},
+    // In the next three graphs, relu blocks the forward fold, and the backward fold [FOLD-3] is refused, too.
     {"EmbeddingsThatSomethingElseReads",
      [](GraphBuilder& g) {
        const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
@@ -222,6 +223,7 @@ TEST(FoldRefused, ATableThatIsTheOutputProjectionByItsStorage) {
   EXPECT_EQ(folded.reports[0].kept[0].reason, "the layer's weight table is also read by embedding");
 }
 
+// Two layers with the same weight read different normalizers.
 TEST(FoldRefused, AWeightThatReadsTwoNormalizers) {
   const BuildGraph build = [](GraphBuilder& g) {
     const Var x = x3(g);
