@@ -1,4 +1,4 @@
-// Counts bank conflicts in shared memory under emulation. There are 32 banks, and consecutive 4-byte words are in
+// Finds bank conflicts in shared memory under emulation. There are 32 banks, and consecutive 4-byte words are in
 // consecutive banks. If lanes of a warp access different words of one bank, a GPU needs one pass for each of these
 // words.
 #pragma once

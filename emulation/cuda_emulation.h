@@ -130,9 +130,9 @@ unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
 void collective(const CallSite& site, void* brought, void (*together)(void* const* brought));
 
 // Emulates cp.async.cg.shared.global for 16 bytes, or for zeros if `inside` is false. The destination holds NaN until
-// the copy happens, either at once or in the wait that covers it; copies_at_once() decides when. Throws if an address
-// is not a multiple of 16, or if the destination is not in shared memory. Reading the source counts as an access to
-// global memory (global_memory.h), so all lanes of a warp must make the same copies.
+// the copy happens, either at once or in the wait that covers it; copies_at_once() (lanes.h) decides when. Throws if an
+// address is not a multiple of 16, or if the destination is not in shared memory. Reading the source counts as an
+// access to global memory (global_memory.h), so all lanes of a warp must make the same copies.
 void async_copy(const CallSite& site, void* shared, const void* global, bool inside);
 // Emulates cp.async.commit_group: makes a group of the copies since the last commit.
 void async_commit(const CallSite& site);

@@ -1,11 +1,13 @@
 // Sums over the rows of a matrix, column by column, such as the gradients of biases and gains. The order of summation
 // does not depend on the number of threads. A parameter struct F describes the sums for both devices:
 //
+//   static constexpr const char* kName;   the operation and the pass, for messages
 //   using Value = ...;                    the type of the sums: compute_t of the element type
 //   static constexpr int kSums;           the number of sums per column
 //   std::int64_t rows, columns;
 //   void add(r, c, Value (&sums)[kSums])  adds the contribution of row r to column c
 //   ParameterGradOut<T> total(k)          the destination of sum k of each column; null if sum k is not wanted
+//   FOLDGRAD_OPERANDS(...)                the operands, for the CUDA loops (engine/kernels.h)
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -38,13 +40,14 @@ void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   using Value = typename F::Value;
   // There are at most 32 blocks of at least 16 rows, so that the partial sums stay small and all cores are busy. The
   // number of blocks does not depend on the number of threads, so the sums do not depend on it either.
-  const std::int64_t rows = std::max<std::int64_t>(16, (p.rows + 31) / 32), blocks = (p.rows + rows - 1) / rows;
+  const std::int64_t per_block = std::max<std::int64_t>(16, (p.rows + 31) / 32);
+  const std::int64_t blocks = (p.rows + per_block - 1) / per_block;
   const auto scratch = memory::allocate(Device::cpu, std::size_t(blocks * F::kSums * p.columns) * sizeof(Value));
   Value* partials = static_cast<Value*>(scratch.get());
   for_rows_cpu(blocks, work / std::max<std::int64_t>(blocks, 1), [&](std::int64_t b) {
     Value* own = partials + b * F::kSums * p.columns;
     std::fill_n(own, F::kSums * p.columns, Value(0));
-    for (std::int64_t r = b * rows; r < std::min(p.rows, (b + 1) * rows); ++r) add_row(r, own);
+    for (std::int64_t r = b * per_block; r < std::min(p.rows, (b + 1) * per_block); ++r) add_row(r, own);
   });
   finish_column_sums(p, partials, blocks);
 }

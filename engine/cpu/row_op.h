@@ -1,23 +1,28 @@
-// Row operations, such as layer norm and softmax, on a matrix [rows, columns]. For each row, an operation computes a
-// few sums, one after another, and then a result for each element. A parameter struct F describes an operation for both
-// devices (engine/cuda/row_op.h). Element i = r * columns + c is in row r and column c:
+// Row operations, such as layer norm and softmax, on a matrix [rows, columns]. For each row, an operation runs a few
+// steps of sums, one after another, and then computes a result for each element. A parameter struct F describes an
+// operation for both devices (engine/cuda/row_op.h). Element i = r * columns + c is in row r and column c:
 //
 //   static constexpr const char* kName;   the operation and the pass, for messages
 //   using Value = ...;                    the type of sums: compute_t of the element type
-//   static constexpr int kSteps, kTerms;  the number of steps, and the number of sums per step
+//   static constexpr int kSteps, kTerms;  the number of steps; the number of sums per step, a power of two
+//   std::int64_t rows, columns;
 //   struct Row { ... };                   values of a row, such as its mean
 //   Row row(r)                            the values of row r before the first step
 //   void reduce(Step<k>, const Row&, i, c, Value (&sums)[kTerms])  adds the terms of element i to the sums of step k
+//                                                                  (Step: engine/kernels.h)
 //   void finish(Step<k>, Row&, const Value (&sums)[kTerms])        computes values of the row from these sums
 //   void keep(const Row&, r)              stores values for the backward pass
 //   target()                              the matrix of results: a pointer or a GradOut; null if no results are wanted
 //   Value value(const Row&, i, c)         the result of element i
 //
-// A backward pass that also sums over the rows has one step, kSums and total() as in column_sums.h, and
+// A backward pass that also sums over the rows has one step, kSums and total() as in column_sums.h, a pointer `dy` to
+// the element type, and
 //
 //   void add(const Row&, i, c, Value (&sums)[kSums])  adds the terms of element i to the sums of column c
 //
-// If F has a member kMaxStep = k, step k takes maxima instead of sums.
+// add() receives the Row that row(r) returned, before finish(). If F has a member kMaxStep = k, step k takes maxima
+// instead of sums. FOLDGRAD_OPERANDS (engine/kernels.h) is required by fast kernels and, on CUDA, by sums over the
+// rows.
 #pragma once
 #include <limits>
 
@@ -49,7 +54,7 @@ void reduce_row_cpu(const F& f, typename F::Row& row, std::int64_t r, const Also
   std::array<Value, F::kTerms> results;
   if constexpr (kTakesMaxima<k, F>)
     results = fold_cpu<F::kTerms>(f.columns, -std::numeric_limits<Value>::infinity(), step,
-                                  [](Value a, Value b) { return b > a ? b : a; });
+                                  [](Value a, Value b) { return b > a ? b : a; });  // reduce() admits no NaN
   else
     results = sums_cpu<F::kTerms, Value>(f.columns, step);
   Value sums[F::kTerms];

@@ -7,17 +7,17 @@
 
 namespace foldgrad {
 
-// Calls body(r) for every row, on all threads.
+// Calls body(r) for every row, on all threads. Each call processes about `elements` elements.
 template <class Body>
-void for_rows_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
-  parallel_ranges(rows, columns, [&](std::int64_t begin, std::int64_t end) {
+void for_rows_cpu(std::int64_t rows, std::int64_t elements, const Body& body) {
+  parallel_ranges(rows, elements, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) body(r);
   });
 }
 
-// Calls body(begin, end) for groups of rows. An operation runs each step on all rows of a group before the next step,
-// so that the reductions of several rows overlap. With larger groups, memory would be idle while the later steps run in
-// the cache (tuned).
+// Calls body(begin, end) for groups of at most kRowGroup rows and about 1024 elements. An operation runs each step on
+// all rows of a group before the next step, so that the reductions of several rows overlap. With larger groups, memory
+// would be idle while the later steps run in the cache (tuned).
 constexpr std::int64_t kRowGroup = 8;
 template <class Body>
 void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
@@ -27,8 +27,7 @@ void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& bod
 }
 
 // Returns true if a result of this size, computed from rows in the L1 cache, should bypass the caches. It should not if
-// a store covers only half a cache line: bursts of such stores take 1.5 times as long as plain stores (AVX2 on a Zen
-// 5).
+// a store covers only half a cache line: bursts of such stores take 1.5 times as long as plain ones (AVX2 on a Zen 5).
 template <class Target>
 constexpr bool rows_bypass_cache(const Target& target, std::int64_t elements) {
   return kVectorBytes == 64 && bypasses_cache(target, elements);
@@ -51,6 +50,7 @@ template <int n, class Value, class Merge>
 // The lanes fill four registers of 512 bits: while one register waits for its previous step, the others advance.
 template <int K, class Value, class Step, class Merge>
 std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
+  static_assert((K & (K - 1)) == 0, "merge_lanes() needs a power of two");
   constexpr int kLanes = 256 / int(sizeof(Value)) / K;
   const Step local = step;  // a copy in registers: a reference could alias the output
   Value lanes[K][kLanes];

@@ -1,7 +1,8 @@
 // All kernels are launched here. Without nvcc, they run on the host, with one fiber per CUDA thread (emulation/).
 //
 // The emulation enforces our rules for kernels: a kernel takes one parameter struct by value and obtains shared memory
-// only from dynamic_shared<T>(), and no thread returns before a barrier that other threads of its block still reach.
+// only from dynamic_shared<T>() or shared_array<T>(), and no thread returns before a barrier that other threads of its
+// block still reach.
 //
 // If a kernel fails while it runs, the next wait for the device throws an error without the kernel's name. With
 // FOLDGRAD_CUDA_BLOCKING=1 in the environment, every launch waits for its kernel, and the error names the kernel.
@@ -13,12 +14,12 @@
 #ifdef __CUDACC__
 #include "engine/cuda/runtime/cudart.h"
 #else
-#include "emulation/bank_conflicts.h"
+#include "emulation/bank_conflicts.h"  // includes cuda_emulation.h
 #endif
 
-// Loops over a thread's arrays must be unrolled, or the arrays would be in memory instead of registers. Only nvcc
-// supports the pragma. If the array indices need not be constants, unrolling by 2 or 4 saves registers and still
-// overlaps the loads of several iterations.
+// Loops over a thread's arrays must be unrolled, by the compiler or by this pragma, or the arrays would be in memory
+// instead of registers. Only nvcc supports the pragma. If the array indices need not be constants, unrolling by 2 or 4
+// saves registers and still overlaps the loads of several iterations.
 #ifdef __CUDACC__
 #define FOLDGRAD_UNROLL _Pragma("unroll")
 #define FOLDGRAD_UNROLL_BY_2 _Pragma("unroll 2")
@@ -39,7 +40,8 @@ __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char raw_shared[];
   return reinterpret_cast<T*>(raw_shared);
 }
-// A pointer to shared memory. The emulation replaces it with a class that counts bank conflicts.
+// A pointer to shared memory. The emulation replaces it with a class that records its accesses, to find bank
+// conflicts (bank_conflicts.h).
 template <class T>
 using SharedArray = T*;
 template <class T>

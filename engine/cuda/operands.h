@@ -26,7 +26,7 @@ constexpr int kOperands = 9;  // the largest number of operands that a struct ma
 
 template <int N>
 struct OperandPacks {
-  alignas(16) unsigned char bytes[kOperands][8 * N];
+  alignas(16) unsigned char bytes[kOperands][8 * N];  // a slot has room for N doubles
 
   template <class U>
   __device__ U* slot(int k) {

@@ -57,6 +57,7 @@ struct ColumnSumsOf {
   F f;
   std::int64_t rows = f.rows, columns = f.columns;
 
+  // The loops redirect the operands to packs (operands.h): r is 0, and c is a column of the pack.
   __device__ void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     f.add(f.row(r), r * columns + c, c, sums);
   }
@@ -64,10 +65,11 @@ struct ColumnSumsOf {
   FOLDGRAD_OPERANDS(f.operands(visit));
 };
 
+// The element type is the type of F::dy.
 template <class F>
 constexpr int kPackOf<ColumnSumsOf<F>> = kPackSize<std::remove_cv_t<std::remove_pointer_t<decltype(F::dy)>>>;
 
-// Runs two kernels: one for the results, and one for the sums over rows.
+// Runs one kernel for the results, and two for the sums over rows.
 template <class F>
 void row_op_with_column_sums_cuda(const F& f) {
   if (f.target()) row_op_cuda(f);

@@ -5,8 +5,8 @@
 //   op(A): [m, k], op(B): [k, n], C: [m, n], all row-major; op transposes or does nothing.
 //
 // On cpu, oneDNN computes bf16 products, and CBLAS computes f64 products. f32 products are computed by oneDNN, CBLAS or
-// our own loops (gemm_fma.cpp), whichever is fastest in docs/products.md. If none of these supports a product,
-// reference_gemm_cpu computes it.
+// our own loops (gemm_fma.cpp): gemm.cpp chooses by rules that follow measurements (docs/products.md). If none of these
+// supports a product, reference_gemm_cpu computes it.
 // On cuda, cuBLASLt computes the products. Without it, and under emulation, the kernel of tiled.cu does. Every path
 // multiplies bf16 numbers exactly and accumulates in f32.
 #pragma once

@@ -8,7 +8,7 @@ namespace foldgrad {
 namespace {
 
 struct LayerNormNode {
-  Tensor x, gamma, mu, rstd;  // backward recomputes xhat from x and rstd instead of saving R * C values
+  Tensor x, gamma, mu, rstd;  // backward recomputes xhat from x, mu and rstd instead of saving R * C values
 
   const char* name() const { return "layer_norm"; }
 

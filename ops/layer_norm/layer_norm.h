@@ -15,7 +15,8 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless gamma and beta are [C] with x's dtype and device, and eps is positive.
+// Throws std::invalid_argument unless x is f32, f64 or bf16 with at least one axis, gamma and beta are [C] with x's
+// dtype and device, and eps is positive.
 Var layer_norm(const Var& x, const Var& gamma, const Var& beta, double eps = 1e-5);
 
 }  // namespace foldgrad
