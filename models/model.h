@@ -40,8 +40,8 @@ class Model {
   std::vector<Parameter*> fixed_parameters() const { return parts().fixed; }
   // Returns diagnostics of the last training pass, by name, for the log.
   virtual std::map<std::string, double> diagnostics() const { return {}; }
-  // Returns the parameters that are not matrices: biases, gains, learned positions and the class token. Weight decay
-  // can skip them.
+  // Returns the parameters that are not weight matrices: biases, gains, learned positions and the class token. Weight
+  // decay can skip them.
   std::vector<Parameter*> vectors() const;
   std::int64_t parameter_count() const;
 
@@ -61,8 +61,8 @@ class Model {
   // Returns a new model with the same configuration, whose parameters are all 0. If `folded` is given, the model has
   // only the normalizers that folding has left.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
-  // Returns an equivalent model that folding can handle, for example one without fixnorm. Returns null if folding can
-  // handle this model as it is.
+  // Returns an equivalent model that folding can handle, for example one that stores the embeddings as fixnorm
+  // normalizes them. Returns null if folding can handle this model as it is.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
 
   // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces

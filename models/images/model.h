@@ -41,8 +41,8 @@ class ImageModel : public Model {
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   // Writes model.onnx, which maps normalized pixel_values [batch, 3, S, S] to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
-  // Adds to an ONNX graph the nodes before the first parameter of features(). By default, these nodes make the pixels,
-  // [batch, 3, S, S], channels-last.
+  // Adds to an ONNX graph the nodes that turn the pixels, [batch, 3, S, S], into the operand of the first operation of
+  // features(). By default, these nodes make the pixels channels-last.
   virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const;
 
   // Parts of the model.

@@ -38,8 +38,8 @@ std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& mod
 
 // A continuation of a hypothesis by one token.
 struct Candidate {
-  double score;  // the sum of the tokens' log-probabilities
-  std::int64_t row, token;
+  double score;             // the sum of the tokens' log-probabilities
+  std::int64_t row, token;  // the hypothesis's row of the logits; the next token
 
   // True if *this ranks before `other`.
   bool before(const Candidate& other) const {
@@ -56,7 +56,7 @@ struct Continuation {
 
 // Takes one step of the search. For each row of logits [rows, V], f32 or f64 on any device, returns the `count` best
 // allowed tokens, best first, or fewer if fewer tokens are allowed and have finite logits. Probabilities are the
-// softmax over all V tokens.
+// softmax over all V tokens. The token `pad`, the model's padding id, is never allowed.
 std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const std::vector<Continuation>& rows,
                                                     std::int64_t count, std::int64_t pad,
                                                     const DecodingOptions& options);

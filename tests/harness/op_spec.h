@@ -21,8 +21,8 @@ struct OpCase {
   std::vector<Tensor> operands;
   OpFunction f;
   std::vector<int> constants = {};  // indices of f64 operands that have no gradient by definition
-  // True if central differences would take too long, as in every case with more than 500 numbers that get gradients.
-  // Parity with another device then checks the gradients.
+  // True if central differences would take too long; RegisterOp sets it if more than 500 numbers get gradients. Parity
+  // with another device then checks the gradients.
   bool large = false;
 
   bool differentiated(std::size_t k) const {
@@ -61,12 +61,13 @@ struct RegisterOp {
   explicit RegisterOp(OpSpec spec);
 };
 
-// y and the gradients of the f64 operands of one case. With GradMode::add, gradients start at random values, which are
-// subtracted at the end; with GradMode::set, the first contribution sets them.
+// y and the gradients of the f64 operands of one case.
 struct OpResult {
   Tensor y;
   std::vector<Tensor> grads;  // undefined for operands without a gradient
 };
+// Runs a case. With GradMode::add, gradients start at random values, which are subtracted at the end; with
+// GradMode::set, the first contribution sets them.
 OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = GradMode::set);
 
 // Returns y and the gradients of the f64 operands for this dy. Converts these operands to `dtype`, and moves all

@@ -14,7 +14,7 @@ namespace foldgrad::testing {
 
 using Real = long double;
 using Column = std::vector<Real>;
-using Columns = std::vector<Column>;  // [C][P]
+using Columns = std::vector<Column>;  // columns [C][P], or the rows [M][C] of a window
 
 // The tolerance in f64. If the outlier test of an iteration is closer than this, rounding could decide it.
 constexpr Real kTolerance = 1e-9L;
@@ -92,12 +92,12 @@ class ChannelNormModel {
   std::vector<int> in_s;  // [P]
   Real n = 0, P = 0;
   Column mean, q;         // statistics of the batch; `mean` is 0 if the statistic is a mean square
-  std::vector<int> held;  // channels with statistics that are not finite
+  std::vector<int> held;  // channels with too few positions, or with statistics that are not finite
   Real root = 0;          // the divisor of x, in the current channel
   ModelStep out;
 
   bool storable(Real v) const { return !o.finite_state || std::isfinite(v); }
-  bool released() const { return o.form == ChannelForm::released; }         // of UN
+  bool released() const { return o.form == ChannelForm::released; }         // false for mabn_released
   bool averages(long window) const { return t > window && t >= o.warmup; }  // false at t = M
   // Returns true if UN uses no average because its window has one entry. MABN has no such case.
   bool single() const { return o.forward == ForwardAverage::geometric && o.window_forward == 1; }
@@ -169,6 +169,7 @@ class ChannelNormModel {
     if (o.granularity == Granularity::channel) return;
     for (int c = 0; c < C; ++c) out.outlier[c] = any && !held[c];
   }
+  // Raises the threshold by rtol, because rounding makes AM > GM even if all entries are equal.
   bool fires(Real d, Real threshold, Real level) {
     const Real limit = threshold * (1 + rtol) + rtol * level;
     if (std::fabs(d - limit) < 10 * rtol * (level + threshold)) out.close_call = true;
@@ -192,7 +193,7 @@ class ChannelNormModel {
     root = root_of(var_hat);
     out.r[c] = ratio(c, root / root_of(old));
     slot = flag ? old : storable(q[c]) ? q[c] : replaced;
-    if (flag && o.hold_on_skip && in_a_row[c] <= 32) return;
+    if (flag && o.hold_on_skip && in_a_row[c] <= 32) return;  // kLongestHold
     const Real alpha = o.alpha_forward;
     const Real variance = alpha * old + (1 - alpha) * recorded(c, var_hat);
     if (!storable(variance)) return;

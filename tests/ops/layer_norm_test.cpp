@@ -9,7 +9,7 @@ namespace {
 OpCase layer_norm_case(std::int64_t rows, std::int64_t columns, double mean = 0) {
   return {.label = fmt::format("{} rows of {} around {}", rows, columns, mean),
           // gamma is random, too: if all entries were equal, a backward pass that misplaces gamma would look right.
-          .operands = {randn({rows, columns}, 1, 1, mean), randn({columns}, 2), randn({columns}, 3)},
+          .operands = {randn({rows, columns}, /*seed=*/1, /*scale=*/1, mean), randn({columns}, 2), randn({columns}, 3)},
           .f = [](auto& v) { return layer_norm(v[0], v[1], v[2]); }};
 }
 
@@ -23,7 +23,7 @@ const RegisterOp kLayerNorm({
                 [](Tape& t) { layer_norm(zeros(t), zeros(t), zeros(t)); }},
                {"layer_norm: eps must be positive, got 0",
                 [](Tape& t) { layer_norm(zeros(t, 8), zeros(t, 8), zeros(t, 8), 0); }}},
-    // dgamma and dbeta sum up to 70 rows.
+    // dgamma and dbeta sum over the rows, of which row_cases() has up to 70.
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });
@@ -38,7 +38,8 @@ TEST(LayerNorm, LN_1_LN_2_LN_3_LN_4_LN_5_WorkedByHand) {
                  [](auto& v) { return layer_norm(v[0], v[1], v[2], /*eps=*/3); });
 }
 
-// There are more rows than warps that run at once. Sums of 2,100 terms below 10 are off by at most 2100^2 10 2^-53.
+// There are more rows than row_sums_kernel has warps (2,048). Sums of 2,100 terms below 10 are off by at most
+// 2100^2 10 2^-53.
 TEST(LayerNorm, LN_5_SumsOverManyRows) {
   for (std::int64_t columns : {3, 8}) {
     const OpCase c = layer_norm_case(2100, columns);
@@ -53,7 +54,7 @@ TEST(LayerNorm, LN_5_SumsOverManyRows) {
 
 // E[x^2] - E[x]^2 would lose a variance of 1 around 1e4 in f32. The second pass keeps the variance.
 TEST(LayerNorm, LN_1_RowsFarFromZeroKeepTheirVariance) {
-  const Tensor x = randn({4, 300}, 7, 1, 1e4).to(DType::f32);
+  const Tensor x = randn({4, 300}, /*seed=*/7, /*scale=*/1, /*mean=*/1e4).to(DType::f32);
   const auto normalized = [](const Tensor& rows) {
     Tape tape;
     const Var one = tape.constant(Tensor::full({300}, 1, rows.dtype(), rows.device())),

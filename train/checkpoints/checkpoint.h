@@ -5,8 +5,8 @@
 //   CHECKPOINTS/LATEST  BEST        one line each: "step-00012000"
 //
 // save_checkpoint() writes all files into a directory .part-step-00012000 and flushes each to disk. The last file is
-// the manifest, with sizes and SHA-256 digests. Then it renames the directory, flushes its parent, and replaces LATEST.
-// So a directory step-... is complete, no matter when the process or the machine stops.
+// the manifest, with sizes and SHA-256 digests. Then it renames the directory, flushes its parent, and replaces LATEST
+// and then BEST. So a directory step-... is complete, no matter when the process or the machine stops.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -36,7 +36,9 @@ struct CheckpointContents {
 };
 
 struct SaveOptions {
-  std::int64_t keep = 5;  // number of newest checkpoints to keep, up to this step; the best one is also kept
+  // Number of newest checkpoints to keep, up to this step; the best one is also kept. Checkpoints of later steps, left
+  // from before a rollback, are neither counted nor removed.
+  std::int64_t keep = 5;
   // The step that BEST should name. If that step has no checkpoint, BEST is removed.
   std::int64_t best = -1;
   // Writes additional files into the checkpoint's directory. Each checkpoint has its own copies, so that damage to one

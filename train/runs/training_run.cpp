@@ -39,7 +39,7 @@ class TrainingRun {
     }
   }
 
-  // Writes to the run's directory, as train() also does. The constructor finds errors and writes nothing.
+  // Writes to the run's directory, as train() also does. The constructor writes nothing.
   void begin(const RunStart& start);
   TrainingEnd train();
 
@@ -69,20 +69,20 @@ TrainingEnd TrainingRun::train() {
   bool stop = false;  // a copy, so that a signal between two reads cannot end the run unsaved
   while (!is_last(updates()) && !stop && !selection_.out_of_patience()) {
     const Clock::time_point begin = Clock::now();
-    give_order(communicator_, Order::step);
+    give_order(communicator_, Order::step);  // the other ranks do the same (ranks.h)
     training_.trainer.step();
     stop = stopped_anywhere(options_, communicator_);
     seconds_ += seconds_since(begin);
     const std::int64_t n = updates();
     logger_->terminal().at(n);
-    const bool validate = n % config_.validate.every == 0 || is_last(n);
-    const bool save = n % config_.output.save_every == 0 || is_last(n);
-    const bool report = n % config_.output.log_every == 0 || validate || save;
-    if (report || stop) this->report(report);
-    const bool retry = report && unsaved_;
-    if (validate) logger_->layers(n, training_.trainer.trained(), task().model());
-    const bool better = validate && this->validate();
-    if (save || stop || better || selection_.out_of_patience() || retry) this->save();
+    const bool validates = n % config_.validate.every == 0 || is_last(n);
+    const bool saves = n % config_.output.save_every == 0 || is_last(n);
+    const bool reports = n % config_.output.log_every == 0 || validates || saves;
+    if (reports || stop) report(reports);
+    const bool retry = reports && unsaved_;
+    if (validates) logger_->layers(n, training_.trainer.trained(), task().model());
+    const bool better = validates && validate();
+    if (saves || stop || better || selection_.out_of_patience() || retry) save();
   }
   return finish(stop);
 }
@@ -188,8 +188,8 @@ bool TrainingRun::validate() {
 // not be loaded again: weights or moments can be non-finite even if the loss and gradients are finite.
 void TrainingRun::save() try {
   const std::int64_t n = updates();
-  logger_->retry();  // comes first, so that the log is complete up to the checkpoint's offset
-  selection_.forget_unsaved(n);
+  logger_->retry();              // comes first, so that the log is complete up to the checkpoint's offset
+  selection_.forget_unsaved(n);  // a best model of an earlier step that could not be saved is lost
   const RunState state{training_.trainer.snapshot(), selection_.best(), selection_.without_better()};
   const CheckpointContents contents = to_checkpoint(state, n, config_hash(config_), logger_->offset());
   if (const std::string reason = reason_to_refuse(contents); !reason.empty()) {

@@ -16,7 +16,7 @@
 //   [SGD-3]   direction = d + momentum m               with nesterov; otherwise m
 //   [SGD-4]   p <- p - lr direction
 //
-// Parameters are f32 or f64, never bf16: training in bf16 casts the f32 parameters, which are the master weights. A
+// Parameters are f32 or f64, never bf16: training in bf16 uses rounded copies of the f32 parameters (round_values()). A
 // step makes one pass over all parameters and does not wait for the GPU.
 #pragma once
 #include <variant>

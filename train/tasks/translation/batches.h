@@ -2,13 +2,13 @@
 //
 //   [BAT-1]  Order: all pairs are shuffled once with the seed, then sorted by source length. Pairs with equal source
 //            lengths are sorted by target length, and the rest stay in shuffled order.
-//   [BAT-2]  Batches are filled in that order while rows * max(longest source, longest target) <= max_tokens. The
-//            number of rows of each is a multiple of `multiple`, or less than `multiple`.
+//   [BAT-2]  Batches are filled in that order while pairs * max(longest source, longest target) <= max_tokens. The
+//            number of pairs of a batch is a multiple of `multiple`, or less than `multiple`.
 //   [BAT-3]  The set of batches is the same in every epoch; their order is drawn anew from the seed and the epoch.
 //   [BAT-4]  The decoder's input is the target with its last token, eos, moved to the front.
 //
 // In fairseq, a batch that begins with the remainder of the previous one may exceed max_tokens, and the last batch may
-// have any number of rows; here [BAT-2] holds for all batches. The random numbers are not NumPy's.
+// have any number of pairs; here [BAT-2] holds for all batches. The random numbers are not NumPy's.
 #pragma once
 #include <cstdint>
 #include <vector>
