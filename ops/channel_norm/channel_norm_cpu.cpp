@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kChannelsPerPart = 64;
 template <class Body>
 void for_channels(std::int64_t channels, const Body& body) {
-  constexpr std::int64_t kElements = 128;  // a channel costs as much as this, because of its window's logarithms
+  constexpr std::int64_t kElements = 128;  // work per channel, in elements: the logarithms of its window are slow
   for_rows_cpu((channels + kChannelsPerPart - 1) / kChannelsPerPart, kChannelsPerPart * kElements, [&](auto part) {
     const std::int64_t first = part * kChannelsPerPart;
     for (std::int64_t c = first; c < std::min(channels, first + kChannelsPerPart); ++c) body(c, part);

@@ -41,8 +41,8 @@ FOLDGRAD_HD bool abstains(const ChannelNormOptions& o, const Window<S>& before, 
 }
 
 // Returns the terms of one channel. `before` is the old window; q replaces its entry `slot`. By [UN-18], the gap of a
-// window never exceeds its own threshold, so a q that equals the entry that it replaces has no excess. It can only
-// exceed the threshold of `pooled`, which is about all windows.
+// window never exceeds its own threshold, so a q that equals the entry that it replaces has no excess. It can
+// still exceed the threshold of `pooled`, which is computed from all windows.
 template <class S>
 FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   SkipTerms terms;

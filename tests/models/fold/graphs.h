@@ -131,6 +131,15 @@ inline std::string refusal(const BuildGraph& build, const FoldOptions& options =
   return "no such site";
 }
 
+// A graph that does not fold.
+struct Refusal {
+  const char* name;
+  BuildGraph build;
+  const char* reason;  // begins with the edge
+  FoldOptions options = {};
+  const char* site = "norm";
+};
+
 inline Var x3(GraphBuilder& g) { return g.input({2, 3, 4}); }
 
 }  // namespace foldgrad::testing
