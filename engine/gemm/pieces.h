@@ -4,17 +4,29 @@
 //
 // A library packs B for every piece, which takes as long as multiplying a few rows by B. So pieces have many rows, and
 // in bf16 oneDNN receives a B that is already packed (onednn_panels()). Columns are split only if there are few rows.
+//
+// The gradient of a narrow weight, A^T B, has few rows and columns, but many terms. Pieces of rows and columns would
+// all read the same terms, so the terms are split instead, and the partial products are added afterwards.
 #pragma once
 #include <algorithm>
 
 #include "engine/cpu/threads.h"
 #include "engine/gemm/backends.h"
+#include "engine/memory.h"
 
 namespace foldgrad {
 
 struct Cut {
   std::int64_t matrices = 1, rows = 1, columns = 1;  // numbers of parts along each dimension
+  std::int64_t terms = 1;                            // number of parts of the terms; if it is not 1, the others are
 };
+
+// Returns the number of parts of a weight gradient's terms. A part has at least 1,024 terms, and its A and B have at
+// least eight times as many elements as its partial product, which takes time to write and to add.
+inline std::int64_t parts_of_terms(const Gemm& g) {
+  const std::int64_t terms = std::max<std::int64_t>(1024, 8 * g.m * g.n / (g.m + g.n));
+  return std::min<std::int64_t>(g.k / terms, 16);
+}
 
 // Returns how to cut a resolved product. A piece takes at least 50 us on one core (a Sapphire Rapids Xeon).
 inline Cut cut_of(DType dtype, const Gemm& g) {
@@ -28,6 +40,8 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   std::int64_t rows = std::clamp<std::int64_t>(g.m / height, 1, std::min<std::int64_t>(most, 16));
   if (rows == 1 && g.transpose_a && g.m >= 64) rows = 2;
   const std::int64_t columns = rows > 1 ? 1 : std::clamp<std::int64_t>(g.n / 64, 1, std::min<std::int64_t>(most, 8));
+  const bool f32_gradient = g.transpose_a && g.batch == 1 && (g.f32_c || dtype == DType::f32);
+  if (f32_gradient && parts_of_terms(g) >= 2 * rows * columns) return {.terms = parts_of_terms(g)};
   return {g.batch, rows, columns};
 }
 
@@ -39,10 +53,44 @@ inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_
   return std::min(n, units * part / parts * unit);
 }
 
+// Multiplies parts of the terms, each into its own f32 matrix, and adds these matrices to C in order.
+template <class Multiply>
+void multiply_parts_of_terms(std::int64_t parts, DType dtype, const Gemm& g, const GemmPointers& p,
+                             const Multiply& multiply) {
+  const GemmStrides stride(g);
+  const std::int64_t elements = g.m * g.n;
+  const auto memory = memory::allocate(Device::cpu, std::size_t(parts * elements) * sizeof(float));
+  auto* const products = static_cast<float*>(memory.get());
+  parallel(parts, [&](std::int64_t part) {
+    const std::int64_t t = begin_of_part(g.k, part, parts, kRowUnit);
+    Gemm piece = g;
+    piece.k = begin_of_part(g.k, part + 1, parts, kRowUnit) - t;
+    piece.row_stride_c = g.n;
+    piece.beta = 0;
+    const auto at = [&](const void* from, std::int64_t i) {
+      return static_cast<const char*>(from) + i * std::int64_t(size_of(dtype));
+    };
+    multiply(
+        dtype, piece,
+        {products + part * elements, at(p.a, t * stride.a_p), at(p.b, t * stride.b_p), part == 0 ? p.bias : nullptr});
+  });
+  parallel_ranges(g.m, parts * g.n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      float* const sums = products + i * g.n;
+      for (std::int64_t part = 1; part < parts; ++part)
+#pragma omp simd
+        for (std::int64_t j = 0; j < g.n; ++j) sums[j] += sums[part * elements + j];
+      float* const c = static_cast<float*>(p.c) + i * g.row_stride_c;
+      for (std::int64_t j = 0; j < g.n; ++j) c[j] = g.beta == 0 ? sums[j] : float(g.beta) * c[j] + sums[j];
+    }
+  });
+}
+
 // Calls multiply(dtype, part, pointers) for each piece of a resolved product, on all threads.
 template <class Multiply>
 void multiply_in_pieces(DType dtype, const Gemm& g, const GemmPointers& p, const Multiply& multiply) {
   const Cut cut = cut_of(dtype, g);
+  if (cut.terms > 1) return multiply_parts_of_terms(cut.terms, dtype, g, p, multiply);
   const GemmStrides stride(g);
   const auto size = std::int64_t(size_of(dtype)), size_c = g.f32_c ? std::int64_t(sizeof(float)) : size;
   parallel(cut.matrices * cut.rows * cut.columns, [&](std::int64_t piece) {

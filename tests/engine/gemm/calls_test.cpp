@@ -31,12 +31,12 @@ void expect_same_bits(const Gemm& g) {
   }
 }
 
-// The products are cut in every way: into rows, gradients of weights, columns, and matrices of a batch.
+// The products are cut in every way: into rows, gradients of weights, columns, matrices of a batch, and terms.
 TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
-  for (const Gemm& g :
-       {product(false, true, 780, 90, 550), product(true, false, 390, 70, 1500), product(false, false, 40, 900, 700),
-        product(false, true, 70, 90, 400, {.batch = 9}), product(true, false, 120, 90, 700, {.batch = 3})}) {
+  for (const Gemm& g : {product(false, true, 780, 90, 550), product(true, false, 390, 70, 1500),
+                        product(false, false, 40, 900, 700), product(false, true, 70, 90, 400, {.batch = 9}),
+                        product(true, false, 120, 90, 700, {.batch = 3}), product(true, false, 48, 90, 5000)}) {
     expect_same_bits<float>(g);
     expect_same_bits<double>(g);
     expect_same_bits<bf16>(g);

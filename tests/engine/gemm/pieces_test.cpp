@@ -1,0 +1,29 @@
+// Tests how products are cut for the threads. calls_test.cpp tests that the results have the same bits on any number of
+// threads.
+#include "engine/gemm/pieces.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/engine/gemm/oracle.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// The terms are cut into 4 parts of 1,024 to 1,056 terms.
+TEST(Pieces, OfTheTermsOfANarrowGradient) {
+  for (auto [m, n] : {std::array{48, 144}, {97, 65}})
+    for (unsigned flags = 0; flags < 4; ++flags) {
+      Gemm g = product(/*ta=*/true, /*tb=*/flags & 1, m, n, 4 * 1024 + 7, {.pad = flags & 1 ? 3 : 0});
+      g.alpha = flags == 2 ? 1 : -1.5, g.beta = flags == 3 ? 0.5 : flags;
+      ASSERT_EQ(cut_of(DType::f32, resolved(g)).terms, 4);
+      EXPECT_EQ(error_of<float>(g, /*bias=*/g.beta == 0, 1, /*emulated=*/false), "");
+      g.f32_c = true;
+      ASSERT_EQ(cut_of(DType::bf16, resolved(g)).terms, 4);
+      EXPECT_EQ((error_of<bf16, float>(g, /*bias=*/false, 1, /*emulated=*/false)), "");
+    }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
