@@ -35,7 +35,14 @@ template <class T, class V = compute_t<T>>
 class HeadBackward {
  public:
   HeadBackward(const AttentionBackward<T>& p, std::int64_t head, const BackwardRoom<V>& room)
-      : p_(p), s_(p.shape), at_(s_, head), row_(padded<V>(s_.width)), room_(room), keep_(s_) {}
+      : p_(p),
+        s_(p.shape),
+        at_(s_, head),
+        next_(next_head(s_, at_)),
+        row_(padded<V>(s_.width)),
+        room_(room),
+        bias_(p.bias ? p.bias + at_.bias(0) : nullptr),
+        keep_(s_) {}
 
   // Loops over blocks of keys and, for each, over blocks of queries. The sums dk and dv of a block stay in the cache;
   // dq of the whole head is accumulated in memory.
@@ -102,15 +109,14 @@ class HeadBackward {
   }
 
   [[gnu::always_inline]] void fetch_rows(std::int64_t r) const {
-    const AttentionHead next = next_head(s_, at_);
     fetch_row<true>(p_.dq.data + at_.q(), s_.q_row, r, p_.dq ? at_.queries : 0, s_.width);
     fetch_row<true>(p_.dk.data + at_.k(), s_.k_row, r, p_.dk ? at_.keys : 0, s_.width);
     fetch_row<true>(p_.dv.data + at_.k(), s_.k_row, r, p_.dv ? at_.keys : 0, s_.width);
-    fetch_row(p_.q + next.q(), s_.q_row, r, next.queries, s_.width);
-    fetch_row(p_.k + next.k(), s_.k_row, r, next.keys, s_.width);
-    fetch_row(p_.v + next.k(), s_.k_row, r, next.keys, s_.width);
-    fetch_row(p_.dy + next.y(), s_.y_row(), r, next.queries, s_.width);
-    fetch_row(p_.y + next.y(), s_.y_row(), r, next.queries, s_.width);
+    fetch_row(p_.q + next_.q(), s_.q_row, r, next_.queries, s_.width);
+    fetch_row(p_.k + next_.k(), s_.k_row, r, next_.keys, s_.width);
+    fetch_row(p_.v + next_.k(), s_.k_row, r, next_.keys, s_.width);
+    fetch_row(p_.dy + next_.y(), s_.y_row(), r, next_.queries, s_.width);
+    fetch_row(p_.y + next_.y(), s_.y_row(), r, next_.queries, s_.width);
   }
 
   // Replaces q . k and dy . v by z * p and scale * ds.
@@ -121,20 +127,18 @@ class HeadBackward {
     const std::uint64_t element = at_.random_element(query) + std::uint64_t(j0);
     const std::int32_t* first = first_queries_;
     if (s_.drop_below > 0) keep_.multiply(ds, element, nk);
-    if (p_.bias) add_bias(p, p_.bias + at_.bias(int(query)) + j0, nk, s_.scale);
-#pragma omp simd
-    for (std::int64_t j = 0; j < columns; ++j) {
+    if (bias_) add_bias(p, bias_ + query * at_.keys + j0, nk, s_.scale);
+    for_columns<V>(columns, [=, q = std::int32_t(query)](std::int64_t j) {
       const V probability = attention_math::p(p[j], scale, L);
       const V dscore = scale * attention_math::ds(probability, ds[j], delta);
-      p[j] = query >= first[j] ? probability : V(0);
-      ds[j] = query >= first[j] ? dscore : V(0);
-    }
+      p[j] = q >= first[j] ? probability : V(0);
+      ds[j] = q >= first[j] ? dscore : V(0);
+    });
     if (s_.drop_below > 0) keep_.multiply(p, element, nk);
     if (p_.ds) {
       V* of_bias = p_.ds + at_.ds(int(query)) + j0;
       const V factor = 1 / scale;
-#pragma omp simd
-      for (std::int64_t j = 0; j < nk; ++j) of_bias[j] = factor * ds[j];
+      for_columns<V>(nk, [=](std::int64_t j) { of_bias[j] = factor * ds[j]; });
     }
   }
 
@@ -143,16 +147,16 @@ class HeadBackward {
     for (std::int64_t r = 0; r < n; ++r) {
       const GradOut<T> to{out.data + offset + r * stride, out.mode};
       const V* from = sums + r * row_;
-#pragma omp simd
-      for (std::int64_t c = 0; c < s_.width; ++c) to.put(c, from[c]);
+      for_columns<V>(s_.width, [=](std::int64_t c) { to.put(c, from[c]); });
     }
   }
 
   const AttentionBackward<T>& p_;
   const AttentionShape& s_;
-  const AttentionHead at_;
+  const AttentionHead at_, next_;
   const std::int64_t row_;  // row pitch of the sums, in elements
   const BackwardRoom<V>& room_;
+  const T* const bias_;  // of query 0 and key 0; null if there is none
   KeepFactors<V> keep_;
   Matrix<const V> keys_{}, values_{}, k_rows_{};
   std::int32_t first_queries_[kBlock];

@@ -55,6 +55,17 @@ struct Matrix {
   std::int64_t row;  // stride: elements from one row to the next
 };
 
+// Calls f(c) for c = 0 ... n - 1. A head's rows are so short that a vectorized loop of unknown length would spend most
+// of its time before and after its vectors, so each inner loop here has the length of one vector.
+template <class V, class F>
+[[gnu::always_inline]] inline void for_columns(std::int64_t n, const F& f) {
+  std::int64_t c = 0;
+  for (; c + kLanes<V> <= n; c += kLanes<V>)
+#pragma omp simd
+    for (int l = 0; l < kLanes<V>; ++l) f(c + l);
+  for (; c < n; ++c) f(c);
+}
+
 // Returns n rows of a head, each in whole vectors of V. If T is not V, or if the width is not a whole number of
 // vectors, copies the rows to `room` and pads each with zeros.
 template <class T, class V = compute_t<T>>
@@ -65,7 +76,7 @@ Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::in
   for (std::int64_t r = 0; r < n; ++r) {
     V* to = room + r * room_row;
     const T* from = x + r * row;
-    for (std::int64_t c = 0; c < width; ++c) to[c] = V(from[c]);
+    for_columns<V>(width, [=](std::int64_t c) { to[c] = V(from[c]); });
     for (std::int64_t c = width; c < room_row; ++c) to[c] = 0;
   }
   return {room, room_row};
@@ -93,8 +104,7 @@ void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0
 template <class T, class V = compute_t<T>>
 void add_bias(V* scores, const T* bias, std::int64_t n, double scale) {
   const V factor = V(1 / scale);
-#pragma omp simd
-  for (std::int64_t j = 0; j < n; ++j) scores[j] += factor * V(bias[j]);
+  for_columns<V>(n, [=](std::int64_t j) { scores[j] += factor * V(bias[j]); });
 }
 
 // Prefetches a row into the cache, for writing if `kWrite`. A head of one block is computed so fast that waiting for
@@ -125,8 +135,7 @@ class KeepFactors {
     const std::uint32_t* bits = bits_of(first, n);
     const std::uint32_t drop_below = s_.drop_below;
     const V keep_factor = V(s_.keep_factor);
-#pragma omp simd
-    for (std::int64_t j = 0; j < n; ++j) values[j] *= bits[j] >= drop_below ? keep_factor : V(0);
+    for_columns<V>(n, [=](std::int64_t j) { values[j] *= bits[j] >= drop_below ? keep_factor : V(0); });
   }
 
  private:

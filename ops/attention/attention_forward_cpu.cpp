@@ -54,9 +54,9 @@ void row_probabilities(V* scores, std::int64_t columns, V scale, V& max, V& sum,
 }
 
 template <class T>
-[[gnu::always_inline]] inline void fetch_rows(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t r) {
+[[gnu::always_inline]] inline void fetch_rows(const AttentionForward<T>& p, const AttentionHead& at,
+                                              const AttentionHead& next, std::int64_t r) {
   const AttentionShape& s = p.shape;
-  const AttentionHead next = next_head(s, at);
   fetch_row<true>(p.y + at.y(), s.y_row(), r, at.queries, s.width);
   fetch_row(p.q + next.q(), s.q_row, r, next.queries, s.width);
   fetch_row(p.k + next.k(), s.k_row, r, next.keys, s.width);
@@ -71,6 +71,8 @@ void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<cons
   const T *k = p.k + at.k() + j0 * s.k_row, *v = p.v + at.k() + j0 * s.k_row;
   const auto keys = transposed(whole_rows(k, s.k_row, nk, s.width, room.k), nk, s.width, room.keys);
   const auto values = whole_rows(v, s.k_row, nk, s.width, room.v);
+  const AttentionHead next = next_head(s, at);
+  const T* bias = p.bias ? p.bias + at.bias(0) : nullptr;
   KeepFactors<V> keep(s);
   std::int32_t first[kBlock];
   first_queries<V>(first, at, j0, nk);
@@ -80,10 +82,11 @@ void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<cons
   for (std::int64_t i = 0; i < nq; ++i) {
     V* scores = room.scores + i * kBlock;
     const std::int64_t query = i0 + i;
-    if (is_one_block(at)) fetch_rows(p, at, i);
-    if (p.bias) add_bias(scores, p.bias + at.bias(int(query)) + j0, nk, s.scale);
-#pragma omp simd
-    for (std::int64_t j = 0; j < keys.row; ++j) scores[j] = query >= first[j] ? scores[j] : kHidden<V>;
+    if (is_one_block(at)) fetch_rows(p, at, next, i);
+    if (bias) add_bias(scores, bias + query * at.keys + j0, nk, s.scale);
+    for_columns<V>(keys.row, [scores, &first, q = std::int32_t(query)](std::int64_t j) {
+      scores[j] = q >= first[j] ? scores[j] : kHidden<V>;
+    });
     row_probabilities(scores, keys.row, V(s.scale), room.max[i], room.sum[i], room.y + i * y_row, j0 > 0 ? y_row : 0);
     if (s.drop_below > 0) keep.multiply(scores, at.random_element(query) + std::uint64_t(j0), nk);
   }
@@ -107,8 +110,7 @@ void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t
     const V sum = room.sum[i], *unnormalized = room.y + i * y_row;
     const bool blind = sum == 0;
     const V factor = V(1) / sum;
-#pragma omp simd
-    for (std::int64_t c = 0; c < s.width; ++c) y[c] = T(blind ? V(0) : unnormalized[c] * factor);
+    for_columns<V>(s.width, [=](std::int64_t c) { y[c] = T(blind ? V(0) : unnormalized[c] * factor); });
     p.L[at.L() + i0 + i] = attention_math::L(room.max[i], sum, V(s.scale));
   }
 }
