@@ -40,12 +40,13 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   std::int64_t rows = std::clamp<std::int64_t>(g.m / height, 1, std::min<std::int64_t>(most, 16));
   if (rows == 1 && g.transpose_a && g.m >= 64) rows = 2;
   const std::int64_t columns = rows > 1 ? 1 : std::clamp<std::int64_t>(g.n / 64, 1, std::min<std::int64_t>(most, 8));
+  // Parts of the terms pay off if there are at least twice as many as parts of C (measured on a Zen 4).
   const bool f32_gradient = g.transpose_a && g.batch == 1 && (g.f32_c || dtype == DType::f32);
   if (f32_gradient && parts_of_terms(g) >= 2 * rows * columns) return {.terms = parts_of_terms(g)};
   return {g.batch, rows, columns};
 }
 
-constexpr std::int64_t kRowUnit = 32;  // each piece begins at a row that is a multiple of this number
+constexpr std::int64_t kRowUnit = 32;  // each piece begins at a row or term that is a multiple of this number
 
 // Returns where part number `part` begins if n items are split evenly into `parts` parts of whole units.
 inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_t parts, std::int64_t unit) {
