@@ -18,10 +18,10 @@ namespace foldgrad {
 
 struct Cut {
   std::int64_t matrices = 1, rows = 1, columns = 1;  // numbers of parts along each dimension
-  std::int64_t terms = 1;                            // number of parts of the terms; if it is not 1, the others are
+  std::int64_t terms = 1;                            // number of parts of the terms; if above 1, C is not cut
 };
 
-// Returns the number of parts of a weight gradient's terms. A part has at least 1,024 terms, and its A and B have at
+// Returns how many parts the terms of a weight gradient make. A part has at least 1,024 terms, and its A and B have at
 // least eight times as many elements as its partial product, which takes time to write and to add.
 inline std::int64_t parts_of_terms(const Gemm& g) {
   const std::int64_t terms = std::max<std::int64_t>(1024, 8 * g.m * g.n / (g.m + g.n));
