@@ -5,8 +5,8 @@
 // A library packs B for every piece, which takes as long as multiplying a few rows by B. So pieces have many rows, and
 // in bf16 oneDNN receives a B that is already packed (onednn_panels()). Columns are split only if there are few rows.
 //
-// The gradient of a narrow weight, A^T B, has few rows and columns, but many terms. Pieces of rows and columns would
-// all read the same terms, so the terms are split instead, and the partial products are added afterwards.
+// The gradient of a narrow weight, A^T B, has few rows and columns, but many terms. If C were split, each piece would
+// read all of A or all of B again. So we split the terms instead, and add the partial products afterwards.
 #pragma once
 #include <algorithm>
 
@@ -21,11 +21,11 @@ struct Cut {
   std::int64_t terms = 1;                            // number of parts of the terms; if above 1, C is not cut
 };
 
-// Returns how many parts the terms of a weight gradient make. A part has at least 1,024 terms, and its A and B have at
-// least eight times as many elements as its partial product, which takes time to write and to add.
-inline std::int64_t parts_of_terms(const Gemm& g) {
+// Returns the best number of parts of a weight gradient's terms. Each part has at least 1,024 terms, and its A and B
+// have at least eight times as many elements as its partial product, which takes time to write and to add.
+inline std::int64_t parts_of_terms(const Gemm& g, std::int64_t most) {
   const std::int64_t terms = std::max<std::int64_t>(1024, 8 * g.m * g.n / (g.m + g.n));
-  return std::min<std::int64_t>(g.k / terms, 16);
+  return std::min({g.k / terms, most, std::int64_t(16)});
 }
 
 // Returns how to cut a resolved product. A piece takes at least 50 us on one core (a Sapphire Rapids Xeon).
@@ -42,7 +42,8 @@ inline Cut cut_of(DType dtype, const Gemm& g) {
   const std::int64_t columns = rows > 1 ? 1 : std::clamp<std::int64_t>(g.n / 64, 1, std::min<std::int64_t>(most, 8));
   // Parts of the terms pay off if there are at least twice as many as parts of C (measured on a Zen 4).
   const bool f32_gradient = g.transpose_a && g.batch == 1 && (g.f32_c || dtype == DType::f32);
-  if (f32_gradient && parts_of_terms(g) >= 2 * rows * columns) return {.terms = parts_of_terms(g)};
+  const std::int64_t terms = f32_gradient ? parts_of_terms(g, most) : 1;
+  if (terms >= 2 * rows * columns) return {.terms = terms};
   return {g.batch, rows, columns};
 }
 

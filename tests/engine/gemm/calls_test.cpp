@@ -31,7 +31,7 @@ void expect_same_bits(const Gemm& g) {
   }
 }
 
-// The products are cut in every way: into rows, gradients of weights, columns, matrices of a batch, and terms.
+// These products are cut in every way: into rows, also of a weight gradient, columns, matrices of a batch, and terms.
 TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
   for (const Gemm& g : {product(false, true, 780, 90, 550), product(true, false, 390, 70, 1500),
