@@ -58,7 +58,11 @@ def rank_main(files, rank):
 def main():
     torch.set_num_threads(1)
     if len(sys.argv) == 3:
-        return rank_main(sys.argv[1], int(sys.argv[2]))
+        rank_main(sys.argv[1], int(sys.argv[2]))
+        # After a backward pass PyTorch 2.15 never joins Gloo's threads. One that frees a tensor while Python shuts down
+        # ends the process with an error (PyTorch's issue 190489), so this process does not shut Python down.
+        sys.stdout.flush()
+        os._exit(0)
     with tempfile.TemporaryDirectory() as files:
         ranks = [subprocess.Popen([sys.executable, os.path.abspath(__file__), files, str(rank)])
                  for rank in range(RANKS)]
