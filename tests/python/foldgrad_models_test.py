@@ -369,11 +369,10 @@ for (f, *arrays), seconds in storms:
     y, dy, gradients = computed(f, arrays, dy_seed=3)
     want, before, end = [y, *gradients.values()], len(came), time.time() + seconds
     signal.setitimer(signal.ITIMER_REAL, 5e-4, 5e-4)
-    while time.time() < end:
+    while time.time() < end or len(came) <= before + 3:  # on a busy machine, few signals come in this time
         y, _, gradients = computed(f, arrays, 3, dy)
         assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip([y, *gradients.values()], want)), f
     signal.setitimer(signal.ITIMER_REAL, 0)
-    assert len(came) > before + 3, f
 """, os.path.dirname(__file__), OMP_NUM_THREADS="2")
         self.assertEqual(done.returncode, 0, done.stderr)
 
