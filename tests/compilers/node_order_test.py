@@ -64,8 +64,11 @@ def main(build, program):
             list(pool.map(lambda pair: subprocess.run(clang_command(clang, entries[pair[0]], pair[1]), check=True,
                                                       cwd=build), zip(wanted, objects)))
         own = re.search(r"\S*recordings\.cpp\.o", link).group()
-        link = link.replace("-fuse-ld=mold", "")  # which also takes objects of libraries that nothing needs any more
-        link = link.replace(own, " ".join(map(str, objects))).replace("-o recordings", f"-o {folder}/recordings")
+        # A member of a library may still be linked, for an inline function that Clang did not emit; then the first
+        # definitions count, which are Clang's. mold would link members that nothing needs any more.
+        first = " ".join(["-Wl,--allow-multiple-definition", *map(str, objects)])
+        link = link.replace("-fuse-ld=mold", "").replace(own, first)
+        link = link.replace("-o recordings", f"-o {folder}/recordings")
         subprocess.run(link, shell=True, check=True, cwd=build)
         here, there = (subprocess.run([p], check=True, capture_output=True, text=True).stdout.splitlines()
                        for p in (program, f"{folder}/recordings"))
