@@ -23,11 +23,9 @@ Var activate(const Var& x, Activation activation);
 FOLDGRAD_ACTIVATIONS(FOLDGRAD_FUNCTION)
 #undef FOLDGRAD_FUNCTION
 
-// Adds the bias and applies the activation in one pass over memory. Throws std::invalid_argument unless bias is [C]
-// with x's dtype and device.
+// Computes activation(x + bias) in one pass. Throws std::invalid_argument unless bias is [C] with x's dtype and device.
 Var bias_activation(const Var& x, const Var& bias, Activation activation);
-// Also applies dropout. The result is bit-identical to bias_activation() followed by dropout(). Also throws
-// std::invalid_argument unless 0 <= p < 1.
+// Equals bias_activation() followed by dropout(), bit for bit. Also throws std::invalid_argument unless 0 <= p < 1.
 Var bias_activation_dropout(const Var& x, const Var& bias, Activation activation, double p, const Random& random);
 
 }  // namespace foldgrad

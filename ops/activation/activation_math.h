@@ -13,8 +13,7 @@
 namespace foldgrad {
 namespace activation_math {
 
-// Returns x (0.5 + 0.5 f), the last step of both variants of gelu. ONNX runtimes recognize gelu by these nodes after an
-// erf.
+// Returns x (0.5 + 0.5 f), the end of both variants of gelu. ONNX runtimes recognize gelu by these nodes after an erf.
 template <class Graph>
 std::string onnx_gelu(Graph& g, const std::string& x, const std::string& f) {
   return g.node("Mul", {g.node("Mul", {x, g.node("Add", {f, g.number(1)})}), g.number(0.5)});

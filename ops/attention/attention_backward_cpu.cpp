@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "engine/cpu/rows.h"
-#include "engine/memory.h"
 #include "ops/attention/attention_blocks_cpu.h"
 
 namespace foldgrad {
@@ -11,23 +10,21 @@ using namespace attention_cpu_blocks;
 
 template <class V>
 struct BackwardRoom {
+  Arena<V> arena;
   V *p, *ds;          // [kBlock, kBlock]; before row() runs, these contain q . k and dy . v
   V *dq, *dk, *dv;    // [queries, width], [kBlock, width], [kBlock, width]
   V *keys, *values;   // transposed
   V *q, *k, *v, *dy;  // rows, padded to whole vectors
   V* delta;           // [queries]
 
-  BackwardRoom(V* memory, const AttentionShape& s) {
-    Arena<V> arena(memory);
+  explicit BackwardRoom(const AttentionShape& s)
+      : arena(2 * kBlock * kBlock + (8 * kBlock + s.longest_queries) * padded<V>(s.width) +
+              padded<V>(s.longest_queries)) {
     const std::int64_t width = padded<V>(s.width);
     for (V** room : {&p, &ds}) *room = arena.take(kBlock * kBlock);
     for (V** room : {&dk, &dv, &keys, &values, &q, &k, &v, &dy}) *room = arena.take(kBlock * width);
     dq = arena.take(s.longest_queries * width);
     delta = arena.take(s.longest_queries);
-  }
-  static std::int64_t elements(const AttentionShape& s) {
-    const std::int64_t width = padded<V>(s.width);
-    return 2 * kBlock * kBlock + 8 * kBlock * width + s.longest_queries * width + padded<V>(s.longest_queries);
   }
 };
 
@@ -58,8 +55,7 @@ class HeadBackward {
   void sum_delta() {
     for (std::int64_t i = 0; i < at_.queries; ++i) {
       const T *dy = p_.dy + at_.y() + i * s_.y_row(), *y = p_.y + at_.y() + i * s_.y_row();
-      const V sum = sum_cpu<V>(s_.width, [=](std::int64_t c) { return V(dy[c]) * V(y[c]); });
-      room_.delta[i] = sum;  // [ATT-5]
+      room_.delta[i] = sum_cpu<V>(s_.width, [=](std::int64_t c) { return V(dy[c]) * V(y[c]); });  // [ATT-5]
     }
   }
 
@@ -168,10 +164,9 @@ class HeadBackward {
 template <class T>
 void attention_cpu(const AttentionBackward<T>& p) {
   using V = compute_t<T>;
-  const std::int64_t heads = p.shape.segments * p.shape.heads, elements = BackwardRoom<V>::elements(p.shape);
+  const std::int64_t heads = p.shape.segments * p.shape.heads;
   parallel_ranges(heads, elements_of_work(p.shape, heads), [&](std::int64_t begin, std::int64_t end) {
-    const auto scratch = memory::allocate(Device::cpu, std::size_t(elements) * sizeof(V));
-    const BackwardRoom<V> room(static_cast<V*>(scratch.get()), p.shape);
+    const BackwardRoom<V> room(p.shape);
     for (std::int64_t head = begin; head < end; ++head) HeadBackward<T>(p, head, room).run();
   });
 }

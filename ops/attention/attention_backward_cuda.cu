@@ -5,8 +5,7 @@ namespace {
 
 using namespace attention_tiles;
 
-// Writes delta for the n queries of the tile that begins at query i0, and 0 for the other rows of the tile. Eight
-// neighbouring threads share a row.
+// Writes delta of queries i0 ... i0 + n - 1, and 0 for the tile's other rows. Eight neighbouring threads share a row.
 template <class T, class V>
 __device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const AttentionHead& at, int i0, int n) {
   constexpr int kPerRow = kThreads / kTile;
@@ -47,8 +46,7 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
       dy{p.dy + at.y() + i0 * s.y_row(), s.y_row(), queries, width};
 
   find_deltas(deltas, p, at, i0, queries);
-  Sums<V> dq;
-  clear(dq);
+  Sums<V> dq = {};
   const int keys = at.visible(i0 + queries - 1);
   for (int j0 = 0; j0 < keys; j0 += kTile) {
     const int n = in_tile(at.keys, j0);
@@ -84,9 +82,7 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
   const Rows<T> k{p.k + at.k() + j0 * s.k_row, s.k_row, keys, width},
       v{p.v + at.k() + j0 * s.k_row, s.k_row, keys, width};
 
-  Sums<V> dk, dv;
-  clear(dk);
-  clear(dv);
+  Sums<V> dk = {}, dv = {};
   for (int i0 = 0; i0 < at.queries; i0 += kTile) {
     const int n = in_tile(at.queries, i0);
     if (at.visible(i0 + n - 1) <= j0) continue;

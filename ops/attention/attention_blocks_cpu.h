@@ -3,9 +3,11 @@
 #pragma once
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <type_traits>
 
 #include "engine/cpu/philox_block.h"
+#include "engine/memory.h"
 #include "ops/attention/attention_gemm.h"
 #include "ops/attention/attention_kernels.h"
 
@@ -26,19 +28,20 @@ struct QueryBlock {
   std::int64_t head, first;
 };
 
-// Returns the number of positions per block if a head's queries or keys are divided evenly, rounded up to whole
-// vectors.
+// Divides a head's queries or keys evenly into blocks. Returns their size, which is rounded up to whole vectors.
 template <class V>
 std::int64_t block_of(std::int64_t positions) {
   const std::int64_t some = std::max<std::int64_t>(positions, 1), blocks = (some + kBlock - 1) / kBlock;
   return padded<V>((some + blocks - 1) / blocks);
 }
 
-// One thread's scratch memory, handed out in parts that are aligned to vectors.
+// One thread's scratch memory for `elements` elements, handed out in parts that are aligned to vectors.
 template <class V>
 class Arena {
  public:
-  explicit Arena(V* memory) : next_(memory) {}
+  explicit Arena(std::int64_t elements)
+      : memory_(memory::allocate(Device::cpu, std::size_t(elements) * sizeof(V))),
+        next_(static_cast<V*>(memory_.get())) {}
   V* take(std::int64_t n) {
     V* taken = next_;
     next_ += padded<V>(n);
@@ -46,6 +49,7 @@ class Arena {
   }
 
  private:
+  std::shared_ptr<void> memory_;
   V* next_;
 };
 
@@ -108,9 +112,8 @@ void add_bias(V* scores, const T* bias, std::int64_t n, double scale) {
 }
 
 // Prefetches a row into the cache, for writing if `kWrite`. A head of one block is computed so fast that waiting for
-// its rows would matter, so we prefetch them while we compute the previous head.
-// This function is always inlined: GCC 12 assumes that a function that only prefetches has no effect, and drops calls
-// to it.
+// its rows would matter, so we prefetch them while we compute the previous head. The function is always inlined: GCC 12
+// assumes that a function that only prefetches has no effect, and drops calls to it.
 template <bool kWrite = false, class T>
 [[gnu::always_inline]] inline void fetch_row(const T* x, std::int64_t row, std::int64_t r, std::int64_t rows,
                                              std::int64_t width) {

@@ -1,7 +1,6 @@
 #include <vector>
 
 #include "engine/cpu/rows.h"
-#include "engine/memory.h"
 #include "ops/attention/attention_blocks_cpu.h"
 
 namespace foldgrad {
@@ -12,19 +11,16 @@ using attention_math::kHidden;
 
 template <class V>
 struct ForwardRoom {
+  Arena<V> arena;
   V *scores, *y;        // [kBlock, kBlock]; [kBlock, width], sums over the keys so far
   V *max, *sum;         // [kBlock]: maximum of q . k and sum of exp(s - scale * max) over the keys so far
   V *keys, *q, *k, *v;  // transposed keys; rows, padded to whole vectors
 
-  ForwardRoom(V* memory, std::int64_t width) {
-    Arena<V> arena(memory);
+  explicit ForwardRoom(std::int64_t width) : arena(kBlock * (kBlock + 5 * padded<V>(width) + 2)) {
     const std::int64_t rows = kBlock * padded<V>(width);
     scores = arena.take(kBlock * kBlock);
     for (V** room : {&y, &keys, &q, &k, &v}) *room = arena.take(rows);
     for (V** room : {&max, &sum}) *room = arena.take(kBlock);
-  }
-  static std::int64_t elements(std::int64_t width) {
-    return kBlock * kBlock + 5 * kBlock * padded<V>(width) + 2 * kBlock;
   }
 };
 
@@ -53,16 +49,6 @@ void row_probabilities(V* scores, std::int64_t columns, V scale, V& max, V& sum,
   max = new_max;
 }
 
-template <class T>
-[[gnu::always_inline]] inline void fetch_rows(const AttentionForward<T>& p, const AttentionHead& at,
-                                              const AttentionHead& next, std::int64_t r) {
-  const AttentionShape& s = p.shape;
-  fetch_row<true>(p.y + at.y(), s.y_row(), r, at.queries, s.width);
-  fetch_row(p.q + next.q(), s.q_row, r, next.queries, s.width);
-  fetch_row(p.k + next.k(), s.k_row, r, next.keys, s.width);
-  fetch_row(p.v + next.k(), s.k_row, r, next.keys, s.width);
-}
-
 // Adds the contributions of keys j0 ... j0 + nk - 1 to queries i0 ... i0 + nq - 1.
 template <class T, class V = compute_t<T>>
 void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<const V> q, std::int64_t i0,
@@ -82,7 +68,12 @@ void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<cons
   for (std::int64_t i = 0; i < nq; ++i) {
     V* scores = room.scores + i * kBlock;
     const std::int64_t query = i0 + i;
-    if (is_one_block(at)) fetch_rows(p, at, next, i);
+    if (is_one_block(at)) {
+      fetch_row<true>(p.y + at.y(), s.y_row(), i, at.queries, s.width);
+      fetch_row(p.q + next.q(), s.q_row, i, next.queries, s.width);
+      fetch_row(p.k + next.k(), s.k_row, i, next.keys, s.width);
+      fetch_row(p.v + next.k(), s.k_row, i, next.keys, s.width);
+    }
     if (bias) add_bias(scores, bias + query * at.keys + j0, nk, s.scale);
     for_columns<V>(keys.row, [scores, &first, q = std::int32_t(query)](std::int64_t j) {
       scores[j] = q >= first[j] ? scores[j] : kHidden<V>;
@@ -115,17 +106,6 @@ void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t
   }
 }
 
-// Returns the query blocks of all heads and segments.
-template <class V>
-std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
-  std::vector<QueryBlock> blocks;
-  for (std::int64_t head = 0; head < s.segments * s.heads; ++head) {
-    const AttentionHead at(s, head);
-    for (std::int64_t i0 = 0; i0 < at.queries; i0 += block_of<V>(at.queries)) blocks.push_back({head, i0});
-  }
-  return blocks;
-}
-
 }  // namespace
 
 // The query blocks are independent, so y is bit-identical for any number of threads.
@@ -133,12 +113,14 @@ template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;
   const AttentionShape& s = p.shape;
-  const std::vector<QueryBlock> blocks = query_blocks<V>(s);
-  const std::int64_t elements = ForwardRoom<V>::elements(s.width);
+  std::vector<QueryBlock> blocks;  // of all heads and segments
+  for (std::int64_t head = 0; head < s.segments * s.heads; ++head) {
+    const AttentionHead at(s, head);
+    for (std::int64_t i0 = 0; i0 < at.queries; i0 += block_of<V>(at.queries)) blocks.push_back({head, i0});
+  }
   const auto count = std::int64_t(blocks.size());
   parallel_ranges(count, elements_of_work(s, count), [&](std::int64_t begin, std::int64_t end) {
-    const auto scratch = memory::allocate(Device::cpu, std::size_t(elements) * sizeof(V));
-    const ForwardRoom<V> room(static_cast<V*>(scratch.get()), s.width);
+    const ForwardRoom<V> room(s.width);
     for (std::int64_t n = begin; n < end; ++n) forward_block(p, blocks[n].head, blocks[n].first, room);
   });
 }

@@ -64,13 +64,9 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   const int width = int(s.width), queries = in_tile(at.queries, i0);
   const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, queries, width};
 
-  Running<V> running;
-  clear(running.y);
+  Running<V> running = {};
   FOLDGRAD_UNROLL
-  for (int a = 0; a < kPerThread; ++a) {
-    running.max[a] = kHidden<V>;
-    running.sum[a] = 0;
-  }
+  for (V& max : running.max) max = kHidden<V>;
   const std::int64_t keys = at.visible(i0 + queries - 1);
   for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
     const int n = in_tile(at.keys, j0);

@@ -54,8 +54,7 @@ struct AttentionShape {
   }
 };
 
-// One head of one segment. Kernels are short of registers, so integers have 32 bits where possible, and offsets are
-// computed on demand.
+// One head of one segment. To save registers, integers have 32 bits where possible, and offsets are not stored.
 struct AttentionHead {
   const AttentionShape& s;
   std::int64_t number;  // index of the head over all segments: segment * heads + head

@@ -23,8 +23,7 @@ template <class V>
 using Sums = V[kPerThread][kChunks][kPerThread];
 
 __device__ inline int thread_x() { return int(threadIdx.x) % kSide; }
-__device__ inline int thread_y() { return int(threadIdx.x) / kSide; }
-__device__ inline int row_of(int a) { return thread_y() + a * kSide; }
+__device__ inline int row_of(int a) { return int(threadIdx.x) / kSide + a * kSide; }
 __device__ inline int column_of(int b) { return thread_x() + b * kSide; }
 
 // Rows of a head: n rows of `width` columns, `row` elements apart.
@@ -45,8 +44,7 @@ __device__ void load_tile(V* tile, const Rows<T>& rows, int first) {
   }
 }
 
-// Computes scores = A B^T: entry (a, b) is the dot product of row a of A and row b of B. `room` is scratch space for
-// two tiles.
+// Computes scores = A B^T: entry (a, b) is the dot product of row a of A and row b of B. `room` holds two tiles.
 template <class T, class V>
 __device__ void row_products(Scores<V>& scores, const Rows<T>& a, const Rows<T>& b, V* room) {
   V *tile_a = room, *tile_b = room + kTileElements;
@@ -72,8 +70,7 @@ __device__ void row_products(Scores<V>& scores, const Rows<T>& a, const Rows<T>&
   }
 }
 
-// Adds W B to `sums`. W [32, 32], the weights, is in shared memory; B is [b.n, width]. `tile_b` is scratch space for
-// one tile of B.
+// Adds W B to `sums`. The weights W [32, 32] are in shared memory; B is [b.n, width]. `tile_b` holds a tile of B.
 template <class T, class V>
 __device__ void add_weighted_rows(Sums<V>& sums, const V* weights, const Rows<T>& b, V* tile_b) {
   FOLDGRAD_UNROLL
@@ -89,18 +86,6 @@ __device__ void add_weighted_rows(Sums<V>& sums, const V* weights, const Rows<T>
         for (int j = 0; j < kPerThread; ++j)
           sums[i][chunk][j] += weights[row_of(i) * kTileRow + t] * tile_b[t * kTileRow + column_of(j)];
       }
-    }
-  }
-}
-
-template <class V>
-__device__ void clear(Sums<V>& sums) {
-  FOLDGRAD_UNROLL
-  for (auto& row : sums) {
-    FOLDGRAD_UNROLL
-    for (auto& chunk : row) {
-      FOLDGRAD_UNROLL
-      for (V& sum : chunk) sum = 0;
     }
   }
 }

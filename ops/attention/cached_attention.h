@@ -9,8 +9,7 @@
 
 namespace foldgrad {
 
-// The rows of a cache that each query attends to. One object serves all layers, since their caches have the same
-// layout.
+// The rows of a cache that each query attends to. One object serves all layers, whose caches have the same layout.
 class CachePlaces {
  public:
   void add(std::int64_t block, std::int64_t row) { places_.push_back(block << 32 | row); }
@@ -27,10 +26,9 @@ class CachePlaces {
 
 // Returns y [queries, H D]. The first H D columns of q [queries, .] are the queries. `blocks` are the parts of the
 // cache, each [rows, .] with the same number of columns; the last 2 H D columns are the keys, followed by the values.
-// So q and the blocks can both be rows of a joint projection to queries, keys and values.
-// Throws std::invalid_argument unless q and the blocks have room for `heads` heads of `width` columns, the blocks have
-// q's dtype and device, and `places` has been uploaded to this device and has as many queries as q. Does not check that
-// the rows exist.
+// So q and the blocks can both be rows of a joint projection to queries, keys and values. Throws std::invalid_argument
+// unless q and the blocks have room for `heads` heads of `width` columns, the blocks have q's dtype and device, and
+// `places` has been uploaded to this device and has as many queries as q. Does not check that the rows exist.
 Tensor cached_attention(const Tensor& q, const std::vector<Tensor>& blocks, const CachePlaces& places, int heads,
                         std::int64_t width);
 

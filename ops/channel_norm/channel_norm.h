@@ -62,10 +62,9 @@
 //   The released PowerNorm is a different method: ops/power_norm/power_norm.h.
 //
 // Saved: x, gamma, and mean, rstd, r and flags of each channel, but never a window. Statistics, decisions and state are
-// on x's device, so a training step never waits for the host. channel_norm_forward.h and channel_norm_backward.h
-// contain Algorithm 2. Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers"
-// (2022), whose equation numbers are in the UN tags, and the papers of the relatives. Derivations:
-// docs/derivations/channel_norm.md.
+// on x's device, so a training step never waits for the host. Algorithm 2 is in channel_norm_forward.h and _backward.h.
+// Derivations: docs/derivations/channel_norm.md. Sources: Yang et al., "Unified Normalization for Accelerating and
+// Stabilizing Transformers" (2022), whose equation numbers are in the UN tags, and the papers of the relatives.
 #pragma once
 #include "engine/named_tensors.h"
 #include "engine/tape.h"
@@ -96,9 +95,8 @@ struct ChannelNormState {
 // written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C].
-// If `record` is given, a training pass and its backward pass write their results to it. This does not change any other
-// result. Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of
-// range.
+// If `record` is given, a training pass and its backward pass write their results to it, which changes no other result.
+// Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const ChannelNormState& state,
                  const ChannelNormOptions& options, const ChannelPass& pass,
                  std::shared_ptr<ChannelRecord> record = nullptr);

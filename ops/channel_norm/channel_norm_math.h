@@ -21,8 +21,7 @@ template <class S>
 FOLDGRAD_HD double as_stored(double q) {
   return finite(double(S(q))) ? double(S(q)) : q;
 }
-// Stores a value of the state. With finite_state, drops a value that would not be finite, since it would spoil all
-// later iterations.
+// Stores a value of the state. With finite_state, drops a value that is not finite and would spoil later iterations.
 template <class S>
 FOLDGRAD_HD void store(const ChannelNormOptions& o, S& state, double value) {
   if (!o.finite_state || finite(double(S(value)))) state = S(value);
@@ -84,8 +83,7 @@ FOLDGRAD_HD double variance_of_roots(const Window<S>& window, int ddof) {
   }
   return squares / double(window.length - ddof);
 }
-// Returns the lower bound for entries in the geometric mean. The released code has no bound: log(0) is then -infinity,
-// and the mean is 0.
+// Returns the lower bound for entries in the geometric mean. The released code has none: log(0) makes the mean 0.
 FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }

@@ -1,13 +1,11 @@
-// A per-channel record of one training pass through a normalizer, for analyses (train/analyses/channel_values.h).
-// Tensors stay on x's device.
+// A normalizer's per-channel record of one training pass, on x's device, for train/analyses/channel_values.h.
 #pragma once
 #include "ops/channel_norm/channel_norm_options.h"
 #include "ops/channel_sums/channel_sums.h"
 
 namespace foldgrad {
 
-// A normalizer may leave members undefined. channel_norm fills all of them; its record is complete after the backward
-// pass.
+// A normalizer may leave members undefined. channel_norm fills all; its record is complete after the backward pass.
 struct ChannelRecord {
   ChannelMoments moments;      // moments of x over the positions that enter the statistics
   Tensor gradient_sum;         // f64 [C]: sum of dy * (y - offset), or of dy * (x - mean)

@@ -45,24 +45,16 @@ ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* co
   ChannelMoments moments{doubles({C}, x), doubles({C}, x), rows_of(x)};
   const Tensor partials = doubles({channel_blocks(rows_of(x)), with_mean ? 2 : 1, C}, x);
   dispatch_floating("channel_moments", x.dtype(), [&]<class T>(Type<T>) {
-    if (with_mean) {
-      const ChannelVariancePass<T> pass{.x = x.data<T>(),
-                                        .shift = x.data<T>(),
-                                        .rows = rows_of(x),
-                                        .columns = C,
-                                        .partials = partials.data<double>(),
-                                        .mean = moments.mean.data<double>(),
-                                        .square = moments.square.data<double>()};
+    const auto run = [&]<class Pass>(Type<Pass>) {
+      const Pass pass{.x = x.data<T>(),
+                      .rows = rows_of(x),
+                      .columns = C,
+                      .partials = partials.data<double>(),
+                      .mean = moments.mean.data<double>(),
+                      .square = moments.square.data<double>()};
       FOLDGRAD_RUN(x.device(), channel_sums, pass);
-    } else {
-      const ChannelSquaresPass<T> pass{.x = x.data<T>(),
-                                       .rows = rows_of(x),
-                                       .columns = C,
-                                       .partials = partials.data<double>(),
-                                       .mean = moments.mean.data<double>(),
-                                       .square = moments.square.data<double>()};
-      FOLDGRAD_RUN(x.device(), channel_sums, pass);
-    }
+    };
+    with_mean ? run(Type<ChannelVariancePass<T>>()) : run(Type<ChannelSquaresPass<T>>());
   });
   if (communicator) merge(moments, *communicator);
   return moments;

@@ -51,8 +51,7 @@ ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, con
 // These return the dtype of the state that normalizers of x keep, and an uninitialised tensor [C] of this dtype.
 inline DType statistics_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 inline Tensor per_channel(const Tensor& x) { return Tensor::empty({x.shape()[-1]}, statistics_dtype(x), x.device()); }
-// Throws std::invalid_argument unless `state` has the tensors of `wanted`, with the same shapes and dtypes, on x's
-// device.
+// Throws std::invalid_argument unless `state` has the tensors of `wanted`, with their shapes and dtypes, on x's device.
 void check_state(const char* op, const NamedTensors& state, const NamedTensors& wanted, const Tensor& x);
 
 }  // namespace foldgrad

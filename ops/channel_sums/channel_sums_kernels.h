@@ -83,7 +83,7 @@ struct ChannelVariancePass {
   using Value = compute_t<T>;
   static constexpr int kSums = 2;
 
-  const T *x, *shift;  // shift is [columns], the first row of the current block
+  const T *x, *shift = nullptr;  // shift is [columns], the first row of the current block
   std::int64_t rows, columns;
   double* partials;       // partial sums of x, and of (x - the block's mean)^2
   double *mean, *square;  // for ChannelMoments

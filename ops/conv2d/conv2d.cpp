@@ -150,8 +150,7 @@ struct Conv2dChannelsLastNode {
     return activation ? dz : dy;
   }
 
-  // Computes a gradient as a matrix product. The product can only overwrite, so adding to an earlier gradient takes a
-  // second step.
+  // Computes a gradient as a product, which can only overwrite; adding to an earlier gradient takes a second step.
   void product(Conv2dPass pass, const std::pair<Tensor, GradMode>& place, const Tensor& dz) const {
     const auto& [grad, mode] = place;
     const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());
@@ -180,8 +179,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
   conv2d_product(
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0], .groups = o.groups},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
-  // Overwrites z with y if z is not needed later. This is impossible on CUDA, where kernels load z with read-only
-  // instructions.
+  // Overwrites z with y if z is not needed later, but not on CUDA, where kernels load z with read-only instructions.
   const bool over_z = !activates || (!keeps_z && x.device() == Device::cpu);
   const Tensor y = over_z ? z : Tensor::empty(z.shape(), z.dtype(), z.device());
   if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());

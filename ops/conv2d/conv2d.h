@@ -1,5 +1,4 @@
-// Convolution of images in channels-last layout, with bias and activation, and the patch embedding of vision
-// Transformers.
+// Convolution of channels-last images, with bias and activation, and the patch embedding of vision Transformers.
 //
 //   [CONV-1]  u_(b, l, k) = x_(b, s i + v - p, s j + w - p, c), zero outside of the image    (unfold)
 //             l = i Wo + j, k = (c Kh + v) Kw + w, Ho = floor((H + 2p - Kh) / s) + 1, Wo likewise
@@ -53,8 +52,7 @@ struct Conv2dChannelsLastOptions {
 // Returns [B, Ho Wo, C Kh Kw].
 Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options = {});
 
-// Returns [B, H W / P^2, O] for square patches that do not overlap: weight is [O, C, P, P], the stride is P, and P must
-// divide H and W.
+// Returns [B, H W / P^2, O] for square patches that do not overlap: weight is [O, C, P, P]; P must divide H and W.
 Var patch_embedding(const Var& x, const Var& weight, const Var& bias);
 
 // These return [B, Ho, Wo, O].

@@ -173,21 +173,11 @@ struct SomeImages {
   Conv2dBuffers at;
 };
 
-// Returns the number of images per part: at least 8, since the weights are packed for each part, and enough for 50 us
-// of work.
+// Returns the number of images per part: enough for 50 us of work, and at least 8, since each part packs the weights.
 std::int64_t images_of_part(const Conv2dProduct& p) {
   const double of_one = 2.0 * double(p.s.places()) * double(p.weights());
   const double enough = (p.dtype == DType::bf16 ? 5e7 : 1e7) / of_one;
   return std::max({std::int64_t(std::min(enough, double(p.s.batch))), (p.s.batch + 15) / 16, std::int64_t(8)});
-}
-
-SomeImages images_at(const Conv2dProduct& p, const Conv2dBuffers& at, std::int64_t first, std::int64_t images) {
-  const auto size = std::int64_t(size_of(p.dtype));
-  SomeImages part{p, at};
-  part.product.s.batch = std::min(images, p.s.batch - first);
-  part.at.x = static_cast<char*>(at.x) + first * p.s.height * p.s.width * p.s.channels * size;
-  part.at.y = static_cast<char*>(at.y) + first * p.s.places() * p.out * size;
-  return part;
 }
 
 // Stores the sum of the parts' gradients, [parts, n]. The gradients are added in the order of the parts.
@@ -206,11 +196,15 @@ void add_up_parts(T* dweight, const float* gradients, std::int64_t parts, std::i
 
 bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
   const std::int64_t images = images_of_part(p), parts = (p.s.batch + images - 1) / images;
-  const std::int64_t weights = p.weights();
+  const std::int64_t weights = p.weights(), size = std::int64_t(size_of(p.dtype));
   const bool sums = p.pass == Conv2dPass::dweight && parts > 1;
   const auto part = [&](std::int64_t number) {
-    SomeImages some = images_at(p, at, number * images, images);
+    const std::int64_t first = number * images;
+    SomeImages some{p, at};
+    some.product.s.batch = std::min(images, p.s.batch - first);
     some.product.f32_dweight |= sums;
+    some.at.x = static_cast<char*>(at.x) + first * p.s.height * p.s.width * p.s.channels * size;
+    some.at.y = static_cast<char*>(at.y) + first * p.s.places() * p.out * size;
     return some;
   };
   for (const std::int64_t number : {std::int64_t(0), parts - 1})  // the parts in between have the size of part 0

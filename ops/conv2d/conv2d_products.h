@@ -1,5 +1,4 @@
-// The three products of a channels-last convolution: y from x and weight, dx from weight and dy, and dweight from x and
-// dy.
+// The products of a channels-last convolution: y from x and weight, dx from weight and dy, and dweight from x and dy.
 #pragma once
 #include "engine/device.h"
 #include "engine/dtype.h"
@@ -39,8 +38,7 @@ struct Conv2dBuffers {
 
 // Calls the device's library if it covers the case, otherwise plain_conv2d_product().
 void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
-// Computes the product with our own loops, for every dtype, all sizes and both devices. Tests compare the libraries
-// with this function.
+// Computes the product with our loops, for every dtype and size, on both devices. Tests compare the libraries with it.
 void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
 // These return false and write nothing if the library does not cover the case.
 bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);

@@ -1,5 +1,4 @@
-// Inverted dropout (Srivastava et al., JMLR 2014): training scales the kept elements, so that inference needs no
-// change.
+// Inverted dropout (Srivastava et al., JMLR 2014): training scales the kept elements, so inference needs no change.
 //
 //   [DO-1]  keep_i = [bits_i >= 2^16 q]        bits_i: the 16 bits of element i (a flat index) of sequence `random`
 //           q: the multiple of 2^-16 below 1 that is nearest to p; the mean of keep_i / (1 - q) is exactly 1

@@ -8,17 +8,6 @@
 namespace foldgrad {
 namespace {
 
-// Calls body(f) with dyt's or derf's function.
-template <class Body>
-void with_function(bool derf, const Body& body) {
-  derf ? body(DytErf()) : body(DytTanh());
-}
-
-template <class T>
-DytScalars<T> scalars_of(const Tensor& alpha, const Tensor& shift) {
-  return {.alpha = alpha.data<T>(), .shift = data_or_null<T>(shift)};
-}
-
 // The operands are x, alpha, gamma, beta and, for derf, shift.
 struct DytNode {
   Tensor x, alpha, gamma, shift;
@@ -36,7 +25,7 @@ struct DytNode {
       const auto place = [&](int row, int operand) {
         return ParameterGradOut<T>{.data = wanted(operand) ? terms.data<Value>() + row * C : nullptr};
       };
-      with_function(shift.defined(), [&](auto f) {
+      const auto run = [&](auto f) {
         const DytBackward<T, decltype(f)> p{.dx = grads.out<T>(0),
                                             .dgamma = grads.out<compute_t<T>>(2),
                                             .dbeta = grads.out<compute_t<T>>(3),
@@ -45,11 +34,12 @@ struct DytNode {
                                             .dy = grads.dy().data<T>(),
                                             .x = x.data<T>(),
                                             .gamma = gamma.data<T>(),
-                                            .scalars = scalars_of<T>(alpha, shift),
+                                            .scalars = {.alpha = alpha.data<T>(), .shift = data_or_null<T>(shift)},
                                             .rows = x.shape().without(-1).elements(),
                                             .columns = C};
         FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
-      });
+      };
+      shift.defined() ? run(DytErf()) : run(DytTanh());
       for (const auto& [operand, sums] : {std::pair{1, place(0, 1)}, {4, place(1, 4)}}) {
         if (!wanted(operand)) continue;
         const Total<T> total{.out = grads.out<compute_t<T>>(operand), .values = sums.data, .columns = C};
@@ -67,16 +57,17 @@ Var record(const char* op, const Var& xv, const std::vector<Var>& operands, cons
   if (operands.size() == 5) check_operand(op, "shift", shift, {1}, x, "x");
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
-    with_function(shift.defined(), [&](auto f) {
+    const auto run = [&](auto f) {
       const DytForward<T, decltype(f)> p{.y = y.data<T>(),
                                          .x = x.data<T>(),
                                          .gamma = gamma.data<T>(),
                                          .beta = beta.data<T>(),
-                                         .scalars = scalars_of<T>(alpha, shift),
+                                         .scalars = {.alpha = alpha.data<T>(), .shift = data_or_null<T>(shift)},
                                          .rows = x.shape().without(-1).elements(),
                                          .columns = C};
       FOLDGRAD_RUN(x.device(), matrix, p);
-    });
+    };
+    shift.defined() ? run(DytErf()) : run(DytTanh());
   });
   return xv.tape().record(y, operands, DytNode{.x = x, .alpha = alpha, .gamma = gamma, .shift = shift});
 }

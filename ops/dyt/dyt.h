@@ -15,8 +15,7 @@
 
 namespace foldgrad {
 
-// Both throw std::invalid_argument unless gamma and beta are [C], alpha and shift are [1], and all have x's dtype and
-// device.
+// Both throw std::invalid_argument unless gamma and beta are [C], and alpha and shift [1], with x's dtype and device.
 Var dyt(const Var& x, const Var& alpha, const Var& gamma, const Var& beta);
 Var derf(const Var& x, const Var& alpha, const Var& shift, const Var& gamma, const Var& beta);
 

@@ -1,5 +1,4 @@
-// Multiplies each channel of each sample by a number, as squeeze-and-excitation does (Hu et al.:
-// "Squeeze-and-Excitation Networks", CVPR 2018).
+// Multiplies each channel of each sample by a number (Hu et al.: "Squeeze-and-Excitation Networks", CVPR 2018).
 //
 //   [GATE-1]  y_btc  = w_bc x_btc
 //

@@ -9,8 +9,7 @@ namespace {
 
 namespace math = group_norm_math;
 
-// Returns scratch memory for four rows of `columns` values. Each thread keeps its scratch memory between samples and
-// calls.
+// Returns the thread's scratch memory for four rows of `columns` values. It is kept between samples and calls.
 template <class Value>
 Value* thread_scratch(std::int64_t columns) {
   thread_local std::vector<Value> scratch;

@@ -102,8 +102,7 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   });
 }
 
-// Uses one block per strip of columns and part of the rows. A thread keeps the same columns, which are all in one
-// group.
+// Uses one block per strip of columns and part of the rows. A thread keeps its columns, which are all in one group.
 template <class T, int N>
 __global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<GroupNormBackward<T>> p) {
   using Value = compute_t<T>;

@@ -12,8 +12,7 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument unless weight is [out, in], where `in` is the size of x's last axis, bias is [out], and
-// both have x's dtype and device.
+// Throws std::invalid_argument unless x is [..., in], weight [out, in] and bias [out], with x's dtype and device.
 Var linear(const Var& x, const Var& weight);
 Var linear(const Var& x, const Var& weight, const Var& bias);
 

@@ -3,8 +3,7 @@
 //
 //   y = f(x W^T + b)          or, with add > 0,          y = add * y + x W^T + b
 //
-// oneDNN computes y for f32 and bf16. For f64, or without oneDNN, gemm() computes the product, and a second pass
-// computes y from it.
+// oneDNN computes y for f32 and bf16. For f64, or without oneDNN, a second pass computes y from gemm()'s product.
 #pragma once
 #include <compare>
 #include <functional>
@@ -27,8 +26,7 @@ struct PackedLinearOptions {
 // One layer. x [rows, k] and y [rows, n] are dense and do not overlap. Several threads may call a layer at once.
 using PackedLinear = std::function<void(std::int64_t rows, const void* x, void* y)>;
 
-// Makes a layer from copies of weight [n, k] and bias, which is [n] or undefined. Both are on the CPU and have any
-// floating-point dtype.
+// Makes a layer from copies of weight [n, k] and bias ([n] or undefined), on the CPU, of any floating-point dtype.
 PackedLinear packed_linear(const Tensor& weight, const Tensor& bias, const PackedLinearOptions& options);
 
 // Makes a layer that oneDNN computes. Returns null if oneDNN does not support it.

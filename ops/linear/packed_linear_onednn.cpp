@@ -135,9 +135,8 @@ class OnednnPackedLinear {
                             bytes);
       bytes += columns_.back().order.get_size();
     }
-    // The parts use the layer's packed weights, which are in huge pages if the layer is large. This requires a layout
-    // that packs blocks of columns one after another, as all layouts of oneDNN do so far. With any other layout, we do
-    // not divide the columns.
+    // The parts use the layer's packed weights, which are in huge pages if the layer is large. We divide the columns
+    // only if the layout packs blocks of columns one after another, as all layouts of oneDNN do so far.
     const auto again = memory::allocate(Device::cpu, bytes);
     for (const Columns& part : columns_) part.pack(w, static_cast<char*>(again.get()));
     if (bytes != whole_.order.get_size() || std::memcmp(again.get(), packed, bytes) != 0) columns_.clear();

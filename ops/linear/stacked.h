@@ -1,5 +1,4 @@
-// Concatenates tensors along the leading axis, and splits the result again. The tensors have the same dtype and device,
-// and the same sizes of all other axes.
+// Concatenates tensors that differ only in the length of the leading axis, and splits the result again.
 #pragma once
 #include "engine/tensor.h"
 

@@ -20,8 +20,7 @@ struct MaxPool2dOptions {
 };
 
 // Throws std::invalid_argument unless x has the shape above and 1 to 2^29 pixels per image, kernel is in [1, 15] and
-// fits the padded image, stride is positive, and padding is in [0, kernel / 2], so that the kernel always covers at
-// least one pixel.
+// fits the padded image, stride is positive, and padding is in [0, kernel / 2], so that every window has a pixel.
 Var max_pool2d(const Var& x, const MaxPool2dOptions& options = {});
 
 }  // namespace foldgrad

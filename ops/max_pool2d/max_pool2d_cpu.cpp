@@ -18,8 +18,7 @@ struct Cell {
 };
 
 // Calls f(cell, first, width) for channels [first, first + width) of all height x width cells of every image. `width`
-// is a constant if possible, so that loops consist of whole vectors. `work` is the number of elements that a cell reads
-// per channel.
+// is a constant if possible, so that loops consist of whole vectors. A cell reads `work` elements per channel.
 template <class Rows, class Columns, class F>
 void for_chunks(const MaxPool2dSizes& s, int height, int width, int work, const Rows& rows_of,
                 const Columns& columns_of, const F& f) {

@@ -36,8 +36,7 @@ struct PoolPack {
   }
 };
 
-// Computes channels c ... c + N - 1 of pixel r of dx_b from all positions of y that see it, so no two threads write the
-// same element.
+// Computes channels c ... c + N - 1 of pixel r of dx_b from all positions of y that see it: one thread per element.
 template <class T, int N>
 struct GatherPack {
   MaxPool2dBackward<T> p;

@@ -18,8 +18,7 @@ struct Axis {
   std::int64_t size, x, y;
 };
 
-// Returns the axes of y, outermost first, except axes of size 1. Axes that are adjacent in both x and y are merged into
-// one.
+// Returns the axes of y, outermost first, without axes of size 1. Merges axes that are adjacent in both x and y.
 std::vector<Axis> merged_axes(const Shape& x, const std::vector<int>& axes) {
   std::vector<Axis> merged;
   std::int64_t y_stride = x.elements();

@@ -17,8 +17,7 @@ struct Permute {
   std::int64_t matrices = 1, rows, columns;
   std::int64_t row_x, row_y, column_x;  // strides in elements; column_y is 1
 
-  // Finds the offsets at which matrix m starts in x and in y. Kernels pass a 32-bit m, since 32-bit divisions are
-  // faster.
+  // Finds the offsets of matrix m in x and in y. Kernels pass a 32-bit m, since 32-bit divisions are faster.
   template <class Index>
   FOLDGRAD_HD void start(Index m, std::int64_t& in_x, std::int64_t& in_y) const {
     in_x = in_y = 0;

@@ -17,8 +17,7 @@
 
 namespace foldgrad {
 
-// Computes [POS-1]. Call it once per model. Throws std::invalid_argument for negative sizes or a dtype that is not
-// floating-point.
+// Computes [POS-1]. Call it once per model. Throws std::invalid_argument for a negative size or an integer dtype.
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device = Device::cpu);
 
 // The table is a constant. `places` is i64 [N] on the CPU, from Segments::places().

@@ -1,5 +1,4 @@
 #include "engine/cuda/cells.h"
-#include "engine/cuda/elementwise.h"
 #include "ops/positions/positions_kernels.h"
 
 namespace foldgrad {

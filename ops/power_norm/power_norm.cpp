@@ -26,43 +26,39 @@ struct PowerNormNode {
 
   // Differentiates power_norm [PN-1]: computes dx, dgamma and dbeta [PN-3].
   void backward(NodeGrads& grads) {
-    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });
-  }
-
- private:
-  template <class T>
-  void run(NodeGrads& grads) {
-    using S = compute_t<T>;
-    const std::int64_t C = gamma.size(), R = x.shape().without(-1).elements();
-    const ChannelGradientSums sums = channel_gradient_sums(grads.dy(), x, zeros, communicator);
-    const Tensor dy_factor = per_channel(x), x_factor = per_channel(x);
-    const PowerNormBackwardStep<T> step{.training = training(),
-                                        .alpha = alpha,
-                                        .rows = communicator ? counted : R,
-                                        .n = C,
-                                        .share = communicator ? 1.0 / communicator->size() : 1,
-                                        .counted = counted,
-                                        .sum_dy = sums.dy.data<double>(),
-                                        .sum_dy_x = sums.dy_x.data<double>(),
-                                        .square = data_or_null<double>(square),
-                                        .gamma = gamma.data<T>(),
-                                        .rstd = rstd.data<S>(),
-                                        .rstd_q = rstd_q.data<S>(),
-                                        .nu_ema = state.nu_ema.data<S>(),
-                                        .dgamma = grads.out<compute_t<T>>(1),
-                                        .dbeta = grads.out<compute_t<T>>(2),
-                                        .factors = {dy_factor.data<S>(), zeros.data<S>(), x_factor.data<S>()}};
-    FOLDGRAD_RUN(x.device(), elementwise, step);
-    if (!grads.wanted(0)) return;
-    const ChannelGradient<T> gradient{.dx = grads.out<T>(0),
-                                      .dy = grads.dy().data<T>(),
-                                      .x = x.data<T>(),
-                                      .mean = zeros.data<S>(),
-                                      .factors = step.factors,
-                                      .corrects = true,  // [PN-3]
-                                      .rows = R,
-                                      .columns = C};
-    FOLDGRAD_RUN(x.device(), matrix, gradient);
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
+      using S = compute_t<T>;
+      const std::int64_t C = gamma.size(), R = x.shape().without(-1).elements();
+      const ChannelGradientSums sums = channel_gradient_sums(grads.dy(), x, zeros, communicator);
+      const Tensor dy_factor = per_channel(x), x_factor = per_channel(x);
+      const PowerNormBackwardStep<T> step{.training = training(),
+                                          .alpha = alpha,
+                                          .rows = communicator ? counted : R,
+                                          .n = C,
+                                          .share = communicator ? 1.0 / communicator->size() : 1,
+                                          .counted = counted,
+                                          .sum_dy = sums.dy.data<double>(),
+                                          .sum_dy_x = sums.dy_x.data<double>(),
+                                          .square = data_or_null<double>(square),
+                                          .gamma = gamma.data<T>(),
+                                          .rstd = rstd.data<S>(),
+                                          .rstd_q = rstd_q.data<S>(),
+                                          .nu_ema = state.nu_ema.data<S>(),
+                                          .dgamma = grads.out<compute_t<T>>(1),
+                                          .dbeta = grads.out<compute_t<T>>(2),
+                                          .factors = {dy_factor.data<S>(), zeros.data<S>(), x_factor.data<S>()}};
+      FOLDGRAD_RUN(x.device(), elementwise, step);
+      if (!grads.wanted(0)) return;
+      const ChannelGradient<T> gradient{.dx = grads.out<T>(0),
+                                        .dy = grads.dy().data<T>(),
+                                        .x = x.data<T>(),
+                                        .mean = zeros.data<S>(),
+                                        .factors = step.factors,
+                                        .corrects = true,  // [PN-3]
+                                        .rows = R,
+                                        .columns = C};
+      FOLDGRAD_RUN(x.device(), matrix, gradient);
+    });
   }
 };
 

@@ -14,8 +14,7 @@
 namespace foldgrad {
 
 // Returns L, which is 0 if there are no rows. With a communicator, m and v cover the rows of all ranks: each rank
-// returns the same L, and computes dx of its own rows. Throws std::invalid_argument if the state has no mean or does
-// not fit x.
+// computes the same L, and dx of its rows. Throws std::invalid_argument if the state has no mean or does not fit x.
 Var rbn_penalty(const Var& x, const ChannelNormState& state, double mean_weight, double variance_weight,
                 Communicator* communicator = nullptr);
 

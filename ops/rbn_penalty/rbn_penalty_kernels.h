@@ -39,8 +39,7 @@ struct RbnPenalty {
   FOLDGRAD_HD Value value(const Row& row, std::int64_t, std::int64_t) const { return row.sum; }
 };
 
-// Computes the factors of each channel in dx = offset + x_factor * (x - mean). If there are no rows, the factors are
-// never used.
+// Computes each channel's factors in dx = offset + x_factor * (x - mean). Without rows, the factors are not used.
 template <class T>
 struct RbnPenaltyFactors {
   static constexpr const char* kName = "rbn_penalty backward step";

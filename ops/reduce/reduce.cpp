@@ -21,7 +21,6 @@ namespace {
 struct SumNode {
   const char* op;  // "sum" or "mean"
   DType dtype;     // dtype of x, which itself is not needed
-  Device device;
   std::int64_t n;
   double scale;
 
@@ -32,7 +31,7 @@ struct SumNode {
     dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const SumBackward<T> p{.dx = grads.out<T>(0), .dy = grads.dy().data<Value>(), .n = n, .scale = Value(scale)};
-      FOLDGRAD_RUN(device, elementwise, p);
+      FOLDGRAD_RUN(grads.dy().device(), elementwise, p);
     });
   }
   void describe(Description&) const {}
@@ -52,8 +51,7 @@ Var scaled_sum(const char* op, const Var& xv, double scale) {
                           .parts = parts,
                           .scale = Value(scale)};
     FOLDGRAD_RUN(x.device(), reduce, p);
-    return xv.tape().record(y, {xv},
-                            SumNode{.op = op, .dtype = x.dtype(), .device = x.device(), .n = x.size(), .scale = scale});
+    return xv.tape().record(y, {xv}, SumNode{.op = op, .dtype = x.dtype(), .n = x.size(), .scale = scale});
   });
 }
 

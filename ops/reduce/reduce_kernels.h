@@ -18,8 +18,7 @@ struct SumForward {
     const std::int64_t parts = (n + kPartElements - 1) / kPartElements;
     return parts < kMaxParts ? parts : kMaxParts;
   }
-  // Returns the index at which a part begins: a multiple of kPack, so that all parts except the last consist of whole
-  // packs.
+  // Returns the index at which a part begins: a multiple of kPack, so that only the last part may end inside a pack.
   FOLDGRAD_HD std::int64_t begin(std::int64_t part) const {
     return part == parts ? n : part * n / parts / kPack * kPack;
   }

@@ -14,7 +14,7 @@ template <class T>
 void rotary_cpu(const Rotary<T>& p) {
   for_rows_cpu(p.rows, 2 * p.heads * p.pairs, [&p](std::int64_t r) {
     for (std::int64_t h = 0; h < p.heads; ++h)
-      for (std::int64_t i = 0; i < p.pairs; ++i) p.turn(r, h, i);
+      for (std::int64_t i = 0; i < p.pairs; ++i) p(r, h, i);
   });
 }
 

@@ -15,7 +15,8 @@ struct Rotary {
   std::int64_t rows, heads, turned, pairs, length;  // heads starting at index `turned` are copied
   compute_t<T> sign;                                // sign of the angle: 1 or -1
 
-  FOLDGRAD_HD void turn(std::int64_t r, std::int64_t h, std::int64_t i) const {
+  // Rotates pair i of head h in row r.
+  FOLDGRAD_HD void operator()(std::int64_t r, std::int64_t h, std::int64_t i) const {
     const std::int64_t at = ((r * heads + h) * pairs + i) * 2, place = places[r];
     const compute_t<T> a = x[at], b = x[at + 1];
     if (h >= turned) {

@@ -1,5 +1,4 @@
-// The identity, except that its backward pass also sums the gradient per channel, for recordings of normalizers.
-// Gradients pass through unchanged, bit for bit.
+// The identity. Its backward pass passes dy on, bit for bit, and sums it per channel, for recordings of normalizers.
 //
 // If y = offset + h(x) per channel, then sum dy (y - offset) over all positions is n G: n times the normalizer's
 // gradient statistic, for any gain.

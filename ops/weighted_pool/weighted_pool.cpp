@@ -1,5 +1,8 @@
 #include "ops/weighted_pool/weighted_pool.h"
 
+#include <algorithm>
+
+#include "engine/cpu/rows.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "engine/node_grads.h"
@@ -8,8 +11,53 @@
 namespace foldgrad {
 namespace {
 
-// Returns true if every row of these weights sums to 1 by construction, because the weights are the result of a
-// softmax.
+constexpr std::int64_t kChunk = 64;  // number of columns whose sums stay in registers
+
+// Computes columns [first, first + width) of y_b, where `width` is at most kChunk.
+template <class T>
+void pool_columns(const WeightedPoolForward<T>& p, std::int64_t b, std::int64_t first, std::int64_t width) {
+  using Value = compute_t<T>;
+  Value sums[kChunk] = {};
+  for (std::int64_t t = 0; t < p.steps; ++t) {
+    const T* x = p.x + (b * p.steps + t) * p.columns + first;
+    const Value w = p.weight(b * p.steps + t);
+#pragma omp simd
+    for (std::int64_t c = 0; c < width; ++c) sums[c] += w * Value(x[c]);  // [WP-1]
+  }
+  const Value factor = p.factor;
+  T* y = p.y + b * p.columns + first;
+#pragma omp simd
+  for (std::int64_t c = 0; c < width; ++c) y[c] = T(sums[c] * factor);  // [RED-3]
+}
+
+}  // namespace
+
+template <class T>
+void weighted_pool_cpu(const WeightedPoolForward<T>& p) {
+  for_rows_cpu(p.batch, p.steps * p.columns, [&p](std::int64_t b) {
+    for (std::int64_t c = 0; c < p.columns; c += kChunk) pool_columns(p, b, c, std::min(kChunk, p.columns - c));
+  });
+}
+template <class T>
+void weighted_pool_cpu(const WeightedPoolBackward<T>& p) {
+  using Value = compute_t<T>;
+  for_rows_cpu(p.batch * p.steps, p.columns, [&p](std::int64_t row) {
+    const WeightedPoolBackward<T> local = p;
+    const std::int64_t b = row / p.steps;
+    const T* dy = p.dy + b * p.columns;
+    if (local.dw)
+      local.dw.put(row, sum_cpu<Value>(p.columns, [=, x = p.x + row * p.columns](std::int64_t c) {
+                     return local.share_of_dw(dy[c], x[c]);
+                   }));
+    if (!local.dx) return;
+#pragma omp simd
+    for (std::int64_t c = 0; c < local.columns; ++c) local.dx.put(row * local.columns + c, local.dx_of(row, dy[c]));
+  });
+}
+
+namespace {
+
+// Returns true if every row of these weights sums to 1 because the weights are the result of a softmax.
 bool sums_to_one(const Graph& graph, int weights) {
   const std::int64_t steps = graph.values[weights].shape[-1];
   int p = graph.producer(weights);
@@ -44,8 +92,7 @@ struct PoolNode {
     });
   }
 
-  // A map passes since sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t. If the map adds B, the weights must sum
-  // to 1.
+  // A map passes since sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t. If it adds B, the weights must sum to 1.
   void describe(Description& d) const {
     d.passes = [this](const Graph& graph, const GraphUse& use, ChannelMap& map) -> std::string {
       if (use.operand != 0) return "weighted_pool uses this tensor as its weights";

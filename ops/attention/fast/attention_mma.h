@@ -1,5 +1,4 @@
-// Building blocks of attention with tensor cores: tiles in shared memory, and products in which each warp owns 16 rows.
-// This header is for .cu files.
+// Attention with tensor cores, for .cu files: tiles in shared memory, and products in which each warp owns 16 rows.
 //
 // A warp keeps its results in registers as 16 x 8 fragments (engine/cuda/tensor_core.h). A lane holds the elements of a
 // fragment in rows lane / 4 (called a = 0 below) and lane / 4 + 8 (a = 1), and in columns lane % 4 * 2 (c = 0) and lane
@@ -15,8 +14,7 @@
 
 namespace foldgrad {
 
-// Products multiply bf16 and accumulate in float. Unlike the plain kernels, these kernels round p and ds to bf16 before
-// the products.
+// Products multiply bf16 and accumulate in float. Unlike the plain kernels, these kernels round p and ds to bf16 first.
 void attention_mma_cuda(const AttentionForward<bf16>& p);
 void attention_mma_cuda(const AttentionBackward<bf16>& p);
 
@@ -195,8 +193,7 @@ __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t elemen
   return std::uint32_t(bits >> skipped);
 }
 
-// Like find_seen(), but finds the keys that dropout keeps for the two queries. Each lane computes half a row for its
-// warp.
+// Finds the keys that dropout keeps for the two queries of find_seen(). Each lane computes half a row for its warp.
 __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, int i0, int j0) {
   const std::uint64_t element = at.random_element(i0 + lane() / 2) + std::uint64_t(j0 + lane() % 2 * 32);
   const std::uint32_t mine = s.drop_below == 0 ? 0xffffffffu : keep_bits<4>(s, element);

@@ -154,8 +154,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
 }
 
-// Computes dk and dv. If kShort, also computes dq, which requires that all queries and keys of a head fit into one
-// block.
+// Computes dk and dv. If kShort, also computes dq; then all queries and keys of a head must fit into one block.
 template <bool kShort>
 void backward_kv(const AttentionBackward<bf16>& p) {
   const AttentionShape& s = p.shape;
