@@ -5,6 +5,16 @@
 #include "engine/contains.h"
 
 namespace foldgrad {
+namespace {
+
+NamedTensors named_by_site(const std::vector<Normalizer*>& norms, NamedTensors (Normalizer::*buffers)() const) {
+  NamedTensors all;
+  for (const Normalizer* norm : norms)
+    for (const auto& [name, tensor] : (norm->*buffers)()) all.emplace(norm->site() + "." + name, tensor);
+  return all;
+}
+
+}  // namespace
 
 std::int64_t examples_in(const NamedTensors& batch) {
   const auto of_examples =
@@ -50,19 +60,9 @@ NamedTensors Model::values() const {
   return all;
 }
 
-NamedTensors Model::state() const {
-  NamedTensors all;
-  for (const Normalizer* norm : normalizers())
-    for (const auto& [name, tensor] : norm->state()) all.emplace(norm->site() + "." + name, tensor);
-  return all;
-}
+NamedTensors Model::state() const { return named_by_site(normalizers(), &Normalizer::state); }
 
-NamedTensors Model::statistics() const {
-  NamedTensors all;
-  for (const Normalizer* norm : normalizers())
-    for (const auto& [name, tensor] : norm->statistics()) all.emplace(norm->site() + "." + name, tensor);
-  return all;
-}
+NamedTensors Model::statistics() const { return named_by_site(normalizers(), &Normalizer::statistics); }
 
 NamedTensors Model::state_for(const NamedTensors& saved) const {
   NamedTensors own = state();

@@ -68,8 +68,7 @@ class Model {
   // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces
   // existing files only after all new ones are written. Throws std::invalid_argument if the model is not f32 on the
   // CPU, a normalizer has statistics over tokens, the weights take 2 GiB or more, the padding id is also the
-  // end-of-sentence id, or the files would replace a foldgrad model.
-  // Also throws FileError.
+  // end-of-sentence id, or the files would replace a foldgrad model. Also throws FileError.
   virtual std::vector<std::string> write_onnx(const std::string& directory) = 0;
 
   // Returns the parameters by name.

@@ -13,8 +13,7 @@ namespace foldgrad {
 
 class Normalizer;
 
-// The weight matrices of a block: the q, k, v projection, the attention output projection, and the two feed-forward
-// layers.
+// The weight matrices of a block: the q, k, v and output projections of attention, and the two feed-forward layers.
 enum class BlockMatrix : std::uint8_t { qkv, out, fc1, fc2 };
 
 struct BlockConfig {
@@ -37,8 +36,7 @@ struct BlockConfig {
     return bias || (input_bias && (matrix == BlockMatrix::qkv || matrix == BlockMatrix::fc1));
   }
 
-  // If true, the matrices that standardization_scope selects are standardized [WS-3], and each of their rows has a
-  // gain.
+  // If true, the matrices that standardization_scope selects are standardized [WS-3], and each row has a gain.
   bool weight_standardization = false;
   std::string standardization_scope = "all";  // one of kStandardizationScopes
   bool standardizes(BlockMatrix) const;
@@ -46,8 +44,8 @@ struct BlockConfig {
   bool pre_norm = true;             // normalize before each sublayer and after each stack; if false, after each sum
   std::string activation = "relu";  // one of activation_names()
 
-  // The normalizer at every site, with options for make_normalizer. For deepnorm, the model sets the numbers of layers
-  // and the site's stack.
+  // The normalizer at every site, with options for make_normalizer. The model itself sets further options for deepnorm,
+  // dyt and derf (BlockMaker::normalizer()).
   std::string normalizer = "ln";
   std::map<std::string, std::string> normalizer_options = {};
   // The normalizers of sites that do not use `normalizer`. These normalizers have their default options. A folded model
@@ -64,7 +62,6 @@ struct BlockConfig {
   static std::vector<std::string> activation_names();
   // Throws std::invalid_argument for a name that validate() refuses.
   Activation activation_function() const;
-
   bool operator==(const BlockConfig&) const = default;
 };
 
@@ -73,8 +70,7 @@ inline const std::vector<std::string> kStandardizationScopes{"all", "qkv_fc1", "
 // The weights that tfixup scales: "v_out_ffn" as published, or "all", which adds the weights of queries and keys.
 inline const std::vector<std::string> kTfixupScopes{"v_out_ffn", "all"};
 
-// Throws std::invalid_argument unless each (KEY, value) has a positive value: "FAMILY: KEY must be at least 1, got
-// ...".
+// Throws std::invalid_argument unless each KEY has a positive value: "FAMILY: KEY must be at least 1, got ...".
 void require_positive(const char* family, std::initializer_list<std::pair<const char* const, std::int64_t>> counts);
 // Throws std::invalid_argument unless `value` is one of `choices`: "FAMILY: KEY must be one of ..., got ...".
 void require_choice(const char* family, const char* key, const std::string& value,

@@ -1,5 +1,4 @@
-// Keys that several families share, in [model] and [norm] of a configuration and in config.json. Each family's config.h
-// defines
+// Keys that families share, in [model] and [norm] of a configuration and in config.json. Each family's config.h defines
 //
 //   void visit_keys(KeysOf<Config> auto& config, const auto& visitor);  // visitor(member, ConfigKey) for every key
 //   Config smallest(Config config);
@@ -20,8 +19,7 @@ namespace foldgrad {
 
 using ExpectedParameters = std::vector<std::pair<std::string, Shape>>;
 
-// The largest number of positions. The table of positions is not a parameter, so no tensor in the file confirms its
-// size.
+// The largest number of positions. Their table is not a parameter, so no tensor in the file confirms its size.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
 // Each function calls visitor(member, ConfigKey) for some of a family's keys.

@@ -44,11 +44,7 @@ ResidualConstants Sublayer::constants() const {
   return of ? of(norm->options()) : ResidualConstants();
 }
 
-void Sublayer::list(ModelParts& parts) {
-  out.list(parts);
-  parts.add(residual);
-  parts.add(norm);
-}
+void Sublayer::list(ModelParts& parts) { parts.add(out, residual, norm); }
 
 BlockMaker BlockMaker::at_layer(std::int64_t layer, std::int64_t layers) const {
   BlockMaker make = *this;
@@ -94,31 +90,22 @@ AttentionOptions AttentionBlock::options(bool causal, const Segments& queries, c
 }
 
 Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass) {
-  const AttentionOptions all = options(causal, rows, pass);
   if (is_one_product(qkv, pass))  // one layer, or packed weights at inference
-    return attention_packed(side_by_side(qkv, in, pass), all, rows);
-  return attend(in, rows, in, rows, all, pass);
+    return attention_packed(side_by_side(qkv, in, pass), options(causal, rows, pass), rows);
+  return attend(in, rows, in, rows, pass, causal);
 }
 
 Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
-                           const ForwardPass& pass) {
+                           const ForwardPass& pass, bool causal) {
   FOLDGRAD_CHECK(qkv.size() == 3, "attention: cross-attention must have q, k and v as three separate layers, got {}",
                  qkv.size());
-  return attend(in, queries, states, keys, options(/*causal=*/false, queries, pass), pass);
-}
-
-Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
-                           const AttentionOptions& options, const ForwardPass& pass) {
   const Var Q = qkv[0](in, pass);
   const Var K = qkv[1](states, pass);
   const Var V = qkv[2](states, pass);
-  return attention(Q, K, V, options, queries, keys);
+  return attention(Q, K, V, options(causal, queries, pass), queries, keys);
 }
 
-void AttentionBlock::list(ModelParts& parts) {
-  for (LinearLayer& layer : qkv) layer.list(parts);
-  sublayer.list(parts);
-}
+void AttentionBlock::list(ModelParts& parts) { parts.add(qkv, sublayer); }
 
 FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place)
     : fc1(make.block_linear(BlockMatrix::fc1, names.prefix + "." + names.fc1, make.config.width,
@@ -147,11 +134,7 @@ Var FeedForwardBlock::hidden(const Var& x, const Segments& rows, const ForwardPa
   return dropout(gated, pass.dropout(dropout_), random);
 }
 
-void FeedForwardBlock::list(ModelParts& parts) {
-  if (gate) gate->list(parts);
-  fc1.list(parts);
-  sublayer.list(parts);
-}
+void FeedForwardBlock::list(ModelParts& parts) { parts.add(gate, fc1, sublayer); }
 
 Var TransformerLayer::operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass,
                                  const Attend& cross) {
@@ -160,10 +143,6 @@ Var TransformerLayer::operator()(Var x, const Segments& rows, const Attend& own,
   return feed_forward(std::move(x), rows, pass);
 }
 
-void TransformerLayer::list(ModelParts& parts) {
-  self_attention.list(parts);
-  if (cross_attention) cross_attention->list(parts);
-  feed_forward.list(parts);
-}
+void TransformerLayer::list(ModelParts& parts) { parts.add(self_attention, cross_attention, feed_forward); }
 
 }  // namespace foldgrad

@@ -60,8 +60,8 @@ struct BlockMaker {
   // Returns a maker for layer `layer` (0-based) of `layers`. Its drop-path rate is
   // config.drop_path * layer / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
-  // `sublayer` ("attention" or "other") and the numbers of layers above are passed to options that the model sets, such
-  // as deepnorm's and dyt's.
+  // `sublayer` ("attention" or "other") and the numbers of layers above are passed to options that the model sets:
+  // those of deepnorm, dyt and derf.
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels,
                                          const char* sublayer = "other") const;
@@ -89,7 +89,8 @@ struct AttentionBlock {
   // Self-attention over `in`.
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
   // Attends from `in`, with segments `queries`, to keys and values of `states`, with segments `keys`.
-  Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
+  Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass,
+             bool causal = false);
   // Returns the options for attention from `queries`, with the block's dropout.
   AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
   void list(ModelParts& parts);
@@ -100,9 +101,6 @@ struct AttentionBlock {
   int heads;
 
  private:
-  Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
-             const AttentionOptions& options, const ForwardPass& pass);
-
   double dropout_;
   std::uint32_t stream_;
 };

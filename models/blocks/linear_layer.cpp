@@ -11,12 +11,9 @@
 #include "ops/weight_standardize/weight_standardize.h"
 
 namespace foldgrad {
-namespace {
 
 // Uses the unbiased variance, as in benjs/nfnets_pytorch.
 constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
-
-}  // namespace
 
 LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
                          bool with_bias, bool standardized)
@@ -24,9 +21,7 @@ LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t 
       bias{name + ".bias", with_bias ? Tensor::zeros({out}, dtype, device) : Tensor()},
       gain{name + ".gain", standardized ? Tensor::full({out}, 1, dtype, device) : Tensor()} {}
 
-void LinearLayer::list(ModelParts& parts) {
-  for (Parameter* p : {&weight, &bias, &gain}) parts.add(*p);
-}
+void LinearLayer::list(ModelParts& parts) { parts.add(weight, bias, gain); }
 
 Var LinearLayer::matrix(const ForwardPass& pass) {
   if (!has_gain()) return pass.use(weight);

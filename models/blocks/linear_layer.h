@@ -17,12 +17,10 @@ struct LinearLayer {
   Var operator()(const Var& x, const ForwardPass& pass);
   // Returns drop(activation(x W^T + b)).
   Var activated(const Var& x, Activation activation, double dropout, const Random& random, const ForwardPass& pass);
-  // Returns scale * stream + drop(x W^T + b). At inference, reuses the stream's memory if nothing else needs the
-  // stream.
+  // Returns scale * stream + drop(x W^T + b). At inference, reuses the stream's memory if nothing else needs it.
   Var add_to(Var stream, double scale, const Var& x, double dropout, const Random& random, const DropPath& path,
              const ForwardPass& pass);
-  // Returns the matrix W of the product: the weight or, if the layer has a gain, the weight standardized in its own
-  // dtype.
+  // Returns the matrix W: the weight or, if the layer has a gain, the weight standardized in its own dtype.
   Var matrix(const ForwardPass& pass);
   // Returns the value of matrix() without recording it.
   Tensor matrix_values() const;

@@ -1,6 +1,5 @@
 // Packed weights of linear layers, for inference on the CPU. Each weight is packed when it is first used
-// (packed_linear.h). A forward pass with packed weights (ForwardPass::packed) applies the bias, activation or addition
-// within the matrix product.
+// (packed_linear.h). A forward pass with ForwardPass::packed applies bias, activation or addition within the product.
 //
 // Matrix products read x in `dtype`. If `dtype` is bf16, the residual stream stays f32.
 #pragma once
@@ -19,8 +18,7 @@ class PackedWeights {
  public:
   explicit PackedWeights(DType dtype) : dtype_(dtype) {}
 
-  // Returns activation(x W^T + b) for layers that read the same x. The results are side by side, [rows, sum of
-  // columns], in `dtype`.
+  // Returns activation(x W^T + b) in `dtype` for layers that read the same x, side by side: [rows, sum of columns].
   Var product(std::span<const LinearLayer> layers, const Var& x, std::optional<Activation> activation = {});
   // Returns scale * stream + x W^T + b. Overwrites the stream if nothing else needs it.
   Var add(Var stream, double scale, const LinearLayer& layer, const Var& x);
@@ -57,8 +55,7 @@ class PackedWeights {
 // products are bf16; the residual stream is f32 on the CPU and bf16 on other devices, as in training.
 class InferencePrecision {
  public:
-  // Throws std::invalid_argument unless dtype is f64 for an f64 model, or f32 or bf16 for an f32 model. The message
-  // begins with `who`.
+  // Throws std::invalid_argument ("WHO: ...") unless dtype is f64 for an f64 model, or f32 or bf16 for an f32 model.
   InferencePrecision(const char* who, const Model& model, DType dtype);
 
   DType dtype() const { return dtype_; }

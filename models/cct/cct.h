@@ -1,8 +1,5 @@
 // The Compact Convolutional Transformer of config.h, which classifies images.
 //
-//   Cct model(config, seed);
-//   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
-//
 //   [CCT-1]  u = image; stem = cct: per convolution u = max_pool(relu(conv(u))), kernel 3 x 3, stride 2, padding 1
 //                       stem = hybrid: u = gelu(norm(conv(u))), then max_pool, kernel 2 x 2, stride 2, except after the
 //                       first convolution. Each pixel of the last u is a token
@@ -24,7 +21,6 @@ class Cct final : public ImageFamily<Cct, CctConfig, TokenModel> {
  public:
   Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
-
   const char* family() const override { return "cct"; }
 
  private:

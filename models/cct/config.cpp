@@ -4,11 +4,6 @@
 #include "models/normalizers/normalizer.h"
 
 namespace foldgrad {
-namespace {
-
-constexpr std::int64_t kMostConvs = 6;
-
-}  // namespace
 
 CctConfig::CctConfig() {
   width = ffn_width = 128, heads = 2, layers = 4;

@@ -8,6 +8,7 @@
 namespace foldgrad {
 
 struct CctConfig : TokenModelConfig {
+  static constexpr std::int64_t kMostConvs = 6;
   std::int64_t convs = 2;   // convolutions between an image and its tokens
   std::int64_t kernel = 3;  // side length in pixels: 3, 5 or 7
 
@@ -24,7 +25,6 @@ struct CctConfig : TokenModelConfig {
   std::string block = "pre";
 
   CctConfig();
-
   bool hybrid() const { return stem == "hybrid"; }
   // True if convolutions have biases, which a hybrid stem needs for folding its normalizers.
   bool conv_bias() const { return hybrid() && qkv_bias; }
@@ -38,9 +38,7 @@ struct CctConfig : TokenModelConfig {
 
   std::int64_t tokens() const;
   std::int64_t smallest_image() const;
-
   void validate() const;
-
   bool operator==(const CctConfig&) const = default;
 };
 
@@ -49,7 +47,8 @@ void visit_keys(KeysOf<CctConfig> auto& m, const auto& v) {
   needed(m.stem, "stem",
          "Stem: cct (convolutions, as published) or hybrid (fewer channels, and a normalizer after each convolution)",
          CctConfig::kStems);
-  needed(m.convs, "convs", "", "Number of convolutions that turn an image into tokens", within(1, 6));
+  needed(m.convs, "convs", "", "Number of convolutions that turn an image into tokens",
+         within(1, CctConfig::kMostConvs));
   needed(m.kernel, "kernel", "pixels", "Kernel size of the convolutions: 3, 5 or 7", within(3, 7));
   visit_image_size_keys(m, v);
   needed(m.block, "block",

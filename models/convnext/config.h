@@ -14,7 +14,6 @@ struct ConvNextConfig : ImageModelConfig {
   std::int64_t patch = 2;  // patch size in pixels; patches do not overlap
 
   static constexpr std::int64_t kMostStages = 16;
-
   ConvNextConfig() { fc_norm = true; }
 
   std::int64_t stages() const { return std::int64_t(channels.size()); }
@@ -22,9 +21,7 @@ struct ConvNextConfig : ImageModelConfig {
   std::int64_t side(std::int64_t stage) const { return image_size / patch >> stage; }
   // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }
-
   void validate() const;
-
   bool operator==(const ConvNextConfig&) const = default;
 };
 

@@ -1,5 +1,7 @@
 #include "models/convnext/convnext.h"
 
+#include <numeric>
+
 #include "models/blocks/random_fill.h"
 #include "models/fold/model.h"
 #include "ops/activation/activation.h"
@@ -40,11 +42,9 @@ ConvNext::ConvNext(const ConvNextConfig& config, std::optional<std::uint64_t> se
 void ConvNext::add_stage(std::int64_t stage) {
   const std::string name = "stages." + std::to_string(stage);
   const std::int64_t C = config_.channels[stage];
-  std::int64_t before = 0, blocks = 0;
-  for (std::int64_t s = 0; s < config_.stages(); ++s) {
-    if (s < stage) before += config_.depths[s];
-    blocks += config_.depths[s];
-  }
+  const auto first = config_.depths.begin();
+  const std::int64_t before = std::accumulate(first, first + stage, std::int64_t(0)),
+                     blocks = std::accumulate(first, config_.depths.end(), std::int64_t(0));
   Stage& made = stages_.emplace_back();
   const BlockMaker make{config_, dtype(), device(), 0, 0};
   if (stage > 0) {
@@ -68,19 +68,10 @@ void ConvNext::add_stage(std::int64_t stage) {
 }
 
 void ConvNext::list(ModelParts& parts) {
-  list_stem(parts);
+  parts.add(stem());
   for (Stage& stage : stages_) {
-    parts.add(stage.downsample.norm);
-    parts.add(stage.downsample.weight);
-    parts.add(stage.downsample.bias);
-    for (Block& b : stage.blocks) {
-      parts.add(b.conv.weight);
-      parts.add(b.conv.bias);
-      parts.add(b.conv.norm);
-      b.fc1.list(parts);
-      b.fc2.list(parts);
-      parts.add(b.gamma);
-    }
+    parts.add(stage.downsample.norm, stage.downsample.weight, stage.downsample.bias);
+    for (Block& b : stage.blocks) parts.add(b.conv, b.fc1, b.fc2, b.gamma);
   }
   list_head(parts);
 }
@@ -148,15 +139,14 @@ Var ConvNext::block(Block& block, const Var& x, std::int64_t side, const Segment
 
 // Every gamma site has the normalizer `scale` unless the configuration names another one.
 std::unique_ptr<Model> ConvNext::alike(DType dtype, Device device, const FoldedGraph* folded) const {
-  return with(
-      [&](ImageModelConfig& changed) {
-        if (!folded) return;
-        set_normalizers_left(changed, *this, *folded);
-        for (const Stage& stage : stages_)
-          for (const Block& b : stage.blocks)
-            if (!folded->sites.count(b.gamma->site())) changed.normalizer_at[b.gamma->site()] = "none";
-      },
-      dtype, device);
+  const Change left = [&](ImageModelConfig& changed) {
+    if (!folded) return;
+    set_normalizers_left(changed, *this, *folded);
+    for (const Stage& stage : stages_)
+      for (const Block& b : stage.blocks)
+        if (!folded->sites.count(b.gamma->site())) changed.normalizer_at[b.gamma->site()] = "none";
+  };
+  return with(left, dtype, device);
 }
 
 }  // namespace foldgrad

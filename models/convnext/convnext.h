@@ -1,8 +1,5 @@
 // ConvNeXt, a convolutional network with the blocks of a Transformer, which classifies images (config.h).
 //
-//   ConvNext model(config, seed);
-//   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
-//
 //   [CNX-1]  x = norm(conv(image))              kernel and stride P x P
 //   [CNX-2]  x = conv(norm(x))                  between two stages; kernel and stride 2 x 2
 //   [CNX-3]  x = x + path(gamma * (W_2 gelu(W_1 norm(u) + b_1) + b_2)),  u = depthwise conv(x), kernel 7 x 7, padding 3
@@ -27,7 +24,6 @@ class ConvNext final : public ImageFamily<ConvNext, ConvNextConfig> {
  public:
   ConvNext(const ConvNextConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
            Device device = Device::cpu);
-
   std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   const char* family() const override { return "convnext"; }
 

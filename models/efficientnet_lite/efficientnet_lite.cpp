@@ -70,7 +70,7 @@ void EfficientNetLite::add_step(const Step& step, const std::string& norm, std::
 }
 
 void EfficientNetLite::list(ModelParts& parts) {
-  list_stem(parts);
+  parts.add(stem());
   list_head(parts);
 }
 

@@ -25,9 +25,7 @@ struct EfficientNetLiteConfig : ImageModelConfig {
   // The constructor also selects the published normalizer.
   EfficientNetLiteConfig();
   std::int64_t smallest_image() const { return 1; }
-
   void validate() const;
-
   bool operator==(const EfficientNetLiteConfig&) const = default;
 };
 
@@ -37,7 +35,6 @@ class EfficientNetLite final : public ImageFamily<EfficientNetLite, EfficientNet
 
   EfficientNetLite(const EfficientNetLiteConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
                    Device device = Device::cpu);
-
   const char* family() const override { return "efficientnet_lite"; }
   // Returns a model with biases for normalizers to fold into.
   std::unique_ptr<Model> foldable() override;

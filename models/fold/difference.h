@@ -4,8 +4,7 @@
 
 namespace foldgrad {
 
-// The largest absolute difference, and its ratio to the largest absolute value in either tensor. NaN if either tensor
-// has a NaN.
+// The largest absolute difference, and its ratio to the largest absolute value in either tensor. NaN if either has NaN.
 struct Difference {
   double absolute = 0, relative = 0;
 };

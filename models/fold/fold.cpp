@@ -70,8 +70,7 @@ void Folding::fold_site(int n) {
   }
   const FoldPlan plan = plan_forward(state_, n, map);
   const bool folds = plan.possible() && plan.kept.empty();
-  // A layer before the normalizer can take the whole map even where the residual stream would otherwise have to keep
-  // it.
+  // A layer before the normalizer can take the whole map even where the residual stream would have to keep it.
   if (!folds && site.offline && apply_backward(n, map, report)) return finish(Outcome::folded);
   if (plan.possible()) {
     left(identity);

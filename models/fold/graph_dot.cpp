@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace foldgrad {
 namespace {
 
@@ -14,12 +16,8 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-struct Look {
-  std::string label;
-  const char* colour;
-};
-
-Look look_of(const TitledGraph& g, int n) {
+// Returns the label and the colour of a node.
+std::pair<std::string, const char*> look_of(const TitledGraph& g, int n) {
   const GraphNode& node = g.graph.nodes[n];
   if (node.kind == kNormalizer) {
     const auto name = g.normalizers.find(node.scope);
@@ -43,8 +41,8 @@ std::string graph_dot(const std::vector<TitledGraph>& graphs) {
     text += fmt::format("  subgraph cluster_{} {{\n    label=\"{}\" fontname=Helvetica fontsize=18 color=gray\n", i,
                         escaped(graphs[i].title));
     for (int n = 0; n < int(graph.nodes.size()); ++n) {
-      const Look look = look_of(graphs[i], n);
-      text += fmt::format("    g{}n{} [label=\"{}\" fillcolor={} tooltip=\"{}\"]\n", i, n, look.label, look.colour,
+      const auto [label, colour] = look_of(graphs[i], n);
+      text += fmt::format("    g{}n{} [label=\"{}\" fillcolor={} tooltip=\"{}\"]\n", i, n, label, colour,
                           escaped(graph.nodes[n].scope));
     }
     for (int n = 0; n < int(graph.nodes.size()); ++n)

@@ -1,5 +1,4 @@
-// Folds the normalizers of a model. The result is a model of the same family, whose configuration lists the maps that
-// could not be folded.
+// Folds a model's normalizers. The result is of the same family; its configuration lists the maps that remain.
 //
 //   offline:  normalizer becomes "none". If a map must stay, normalizer_at has "affine", "scale" (no B) or "centernorm"
 //             at the map's site, or at SUBLAYER.residual if the map acts only on the stream on its way into the sum.

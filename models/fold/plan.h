@@ -1,5 +1,4 @@
-// Plans how to fold one normalizer: follows the edges from its result to the layers that read it. Planning changes
-// nothing.
+// Plans how to fold one normalizer: follows the edges from its result to its readers. Planning changes nothing.
 #pragma once
 #include <optional>
 

@@ -24,10 +24,7 @@ struct GptConfig : BlockConfig {
   bool has_rotary_positions() const { return positions == "rotary"; }
 
   GptConfig();
-
-  // Throws std::invalid_argument if a value is invalid; the message names the key, the requirement and the value.
   void validate() const;
-
   bool operator==(const GptConfig&) const = default;
 };
 

@@ -21,7 +21,6 @@ class GptDecoder {
   // Runs on the model's device. `model` must outlive the decoder and must not change. Throws std::invalid_argument if
   // InferencePrecision refuses the dtype, or a normalizer has statistics over a sequence's tokens.
   GptDecoder(Gpt& model, DType dtype);
-
   const GptConfig& config() const { return model_.config(); }
 
   // Both return the logits [texts, vocabulary] of the next tokens, in f64 for an f64 model, otherwise in f32, on the

@@ -40,16 +40,11 @@ Gpt::Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype
   if (config.output_bias) output_bias_ = table("lm_head.bias", {config.vocabulary});
   const BlockMaker make{config_, dtype, device, config.layers, 0};
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    const std::string h = "h." + std::to_string(i);
+    const std::string h = "h." + std::to_string(i), mlp = h + ".mlp";
+    const FeedForwardNames names{
+        .prefix = mlp, .scope = mlp, .norm = h + ".ln_2", .fc1 = "c_fc", .fc2 = "c_proj", .gate = "c_gate"};
     layers_.push_back({{make, {.scope = h + ".attn", .norm = h + ".ln_1", .qkv = {"c_attn"}, .out = "c_proj"}},
-                       {make,
-                        {.prefix = h + ".mlp",
-                         .scope = h + ".mlp",
-                         .norm = h + ".ln_2",
-                         .fc1 = "c_fc",
-                         .fc2 = "c_proj",
-                         .gate = "c_gate"},
-                        norm_place(config_)}});
+                       {make, names, norm_place(config_)}});
   }
   if (config.pre_norm) norm_ = make.normalizer("ln_f");
   config_.validate_sites("gpt", normalizers());
@@ -114,16 +109,13 @@ Var Gpt::logits(const Var& hidden, const ForwardPass& pass) {  // [GPT-2]
   return output_logits(hidden, output_table(), output_bias_, pass);
 }
 
-const Segments& Gpt::rows_of(const Shape& ids) {
-  if (rows_.count() != ids[0] || rows_.longest() != ids[1]) rows_ = Segments::equal(ids[0], ids[1]).to(device());
-  return rows_;
-}
-
 Var Gpt::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   const Tensor ids = input(inputs, "ids");
   FOLDGRAD_CHECK(ids.size() > 0 && ids.shape()[1] <= config_.context,
                  "gpt: sequences must have 1 to context = {} tokens, got ids {}", config_.context, ids.shape());
-  const Segments rows = rows_of(ids.shape()).among(pass.communicator);
+  const std::int64_t B = ids.shape()[0], T = ids.shape()[1];
+  if (rows_.count() != B || rows_.longest() != T) rows_ = Segments::equal(B, T).to(device());
+  const Segments rows = rows_.among(pass.communicator);
   const Tensor places = rows.places(), there = places.to(device());
   const Attend to_earlier = [&](AttentionBlock& block, const Var& in) {
     return attention_packed(project(block, in, there, pass), block.options(/*causal=*/true, rows, pass), rows);
@@ -139,13 +131,7 @@ Var Gpt::loss_of(const Var& logits, const NamedTensors& inputs, double label_smo
 }
 
 void Gpt::list(ModelParts& parts) {
-  parts.add(embeddings_);
-  parts.add(scale_);
-  parts.add(positions_);
-  for (TransformerLayer& layer : layers_) layer.list(parts);
-  parts.add(norm_);
-  parts.add(output_);
-  parts.add(output_bias_);
+  parts.add(embeddings_, scale_, positions_, layers_, norm_, output_, output_bias_);
   parts.added = {&positions_};
   parts.output = {&output_table()};
   if (config_.output_bias) parts.output.push_back(&output_bias_);

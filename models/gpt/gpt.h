@@ -35,7 +35,6 @@ class Gpt final : public Model {
   // them. Throws std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
-
   const GptConfig& config() const { return config_; }
 
   // Computes [GPT-1]. `ids` is i64 [N] on the model's device, `places` i64 [N] on the CPU.
@@ -63,7 +62,6 @@ class Gpt final : public Model {
   void list(ModelParts& parts) override;
   void initialize(std::uint64_t seed);
   Parameter& output_table() { return config_.tied ? embeddings_ : output_; }
-  const Segments& rows_of(const Shape& ids);
 
   GptConfig config_;
   Parameter embeddings_, scale_, positions_, output_, output_bias_;

@@ -19,18 +19,12 @@ const std::string kTexts = "batch_size", kLength = "sequence_length", kPast = "p
 
 // Returns config.json, which describes the model to Hugging Face's Transformers and Optimum. The ids of special tokens
 // are null, since no token begins or ends a text.
-std::string runtime_config(const GptConfig& config) {
-  return ordered_json{{"model_type", "gpt2"},          {"vocab_size", config.vocabulary},
-                      {"n_positions", config.context}, {"n_embd", config.width},
-                      {"n_layer", config.layers},      {"n_head", config.heads},
-                      {"n_inner", config.ffn_width},   {"bos_token_id", nullptr},
-                      {"eos_token_id", nullptr},       {"use_cache", true}}
-             .dump(2) +
-         "\n";
-}
-
-std::string runtime_generation_config(const GptConfig& config) {
-  return ordered_json{{"max_length", config.context}}.dump(2) + "\n";
+ordered_json runtime_config(const GptConfig& config) {
+  return {{"model_type", "gpt2"},          {"vocab_size", config.vocabulary},
+          {"n_positions", config.context}, {"n_embd", config.width},
+          {"n_layer", config.layers},      {"n_head", config.heads},
+          {"n_inner", config.ffn_width},   {"bos_token_id", nullptr},
+          {"eos_token_id", nullptr},       {"use_cache", true}};
 }
 
 // Returns the attention bias for queries that follow `past` keys. A query sees the keys up to its own for which `mask`,
@@ -96,8 +90,9 @@ std::vector<std::string> Gpt::write_onnx(const std::string& directory) {
   make_directories(directory);  // comes after everything that can throw std::invalid_argument
   std::deque<AtomicFile> files;
   graph.write(files.emplace_back(directory + "/model.onnx"));
-  files.emplace_back(directory + "/config.json").write(runtime_config(config_));
-  files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(config_));
+  files.emplace_back(directory + "/config.json").write(runtime_config(config_).dump(2) + "\n");
+  files.emplace_back(directory + "/generation_config.json")
+      .write(ordered_json{{"max_length", config_.context}}.dump(2) + "\n");
   for (AtomicFile& file : files) file.commit();
   return {"model.onnx"};
 }

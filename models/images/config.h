@@ -20,7 +20,6 @@ struct ImageModelConfig : BlockConfig {
 
   // Sets the defaults of image models: no dropout, and gelu.
   ImageModelConfig();
-
   bool operator==(const ImageModelConfig&) const = default;
 
  protected:

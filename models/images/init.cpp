@@ -20,9 +20,8 @@
 //
 //   With sinusoidal positions, attention can tell from the start which tokens are neighbours. These positions are
 //   trained, as random ones are. [VIT-3] is for the token in row r and column c of an S x S map; its table is [POS-1]
-//   with half the width. The cls token and the last channel of an odd width have zeros. Such positions are from Chen,
-//   Xie, He: "An Empirical Study of Training Self-Supervised Vision Transformers", ICCV 2021, where they are not
-//   trained.
+//   with half the width. The cls token and the last channel of an odd width have zeros. Chen, Xie, He: "An Empirical
+//   Study of Training Self-Supervised Vision Transformers", ICCV 2021, use such positions without training them.
 #include <algorithm>
 #include <cmath>
 

@@ -87,11 +87,10 @@ Var ImageModel::loss_of(const Var& logits, const NamedTensors& inputs, double la
 }
 
 std::unique_ptr<Model> ImageModel::alike(DType dtype, Device device, const FoldedGraph* folded) const {
-  return with(
-      [&](ImageModelConfig& changed) {
-        if (folded) set_normalizers_left(changed, *this, *folded);
-      },
-      dtype, device);
+  const Change left = [&](ImageModelConfig& changed) {
+    if (folded) set_normalizers_left(changed, *this, *folded);
+  };
+  return with(left, dtype, device);
 }
 
 std::unique_ptr<ImageModel> ImageModel::altered(const Change& change, const NamedTensors& from) const {
@@ -102,21 +101,9 @@ std::unique_ptr<ImageModel> ImageModel::altered(const Change& change, const Name
   return changed;
 }
 
-void ImageModel::list_stem(ModelParts& parts) {
-  for (ConvLayer& conv : stem_) {
-    parts.add(conv.weight);
-    parts.add(conv.bias);
-    parts.add(conv.norm);
-  }
-}
-
 void ImageModel::list_head(ModelParts& parts, LinearLayer* pool) {
-  parts.add(norm_);
-  if (pool) pool->list(parts);
-  head_.list(parts);
-  ModelParts head;
-  head_.list(head);
-  parts.output = head.parameters;
+  parts.add(norm_, pool, head_);
+  parts.output = {&head_.weight, &head_.bias};
 }
 
 NamedTensors ImageModel::smallest_inputs() const {

@@ -1,5 +1,8 @@
 // The common part of image classifiers. A family derives from ImageFamily, whose base is ImageModel, or TokenModel
-// (token_model.h) if the family's layers keep the number of tokens.
+// (token_model.h) if the family's layers keep the number of tokens. For example:
+//
+//   Vit model(config, seed);
+//   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
 //
 //   [VIT-2]  logits = head(pool(norm(features(images)))); with fc_norm head(norm(pool(...)))
 //
@@ -22,6 +25,8 @@ class OnnxGraph;  // defined in engine/graph/onnx_graph.h
 struct ConvLayer {
   Parameter weight, bias;            // [out, in, K, K], [out]; the bias's value may be undefined
   std::unique_ptr<Normalizer> norm;  // null if there is none
+
+  void list(ModelParts& parts) { parts.add(weight, bias, norm); }
 };
 
 // Adds nodes that cut pixels [batch, 3, S, S] into patches [batch, tokens, 3 P P]. As in unfold(), the order within a
@@ -64,9 +69,7 @@ class ImageModel : public Model {
   // Initializes the model if there is a seed; a family's constructor must call it last. Throws std::invalid_argument if
   // normalizer_at names a site that does not exist.
   void finish(std::optional<std::uint64_t> seed);
-  // list_stem() adds the convolutions and their normalizers; list_head() adds the last normalizer, the pool's layer and
-  // the head.
-  void list_stem(ModelParts& parts);
+  // Adds the last normalizer, the pool's layer and the head.
   void list_head(ModelParts& parts, LinearLayer* pool = nullptr);
 
   // Returns features [B T, channels] of pixels [B, S, S, 3].

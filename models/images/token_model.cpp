@@ -65,19 +65,15 @@ std::unique_ptr<Model> TokenModel::foldable() {
     for (const LinearLayer* linear : {&layer.self_attention.qkv[0], &layer.self_attention.sublayer.out,
                                       &layer.feed_forward.fc1, &layer.feed_forward.sublayer.out})
       from[linear->weight.name] = linear->matrix_values();
-  return altered(
-      [&](ImageModelConfig& changed) {
-        static_cast<TokenModelConfig&>(changed).qkv_bias = qkv_bias;
-        changed.weight_standardization = false;
-      },
-      from);
+  const Change change = [&](ImageModelConfig& changed) {
+    static_cast<TokenModelConfig&>(changed).qkv_bias = qkv_bias;
+    changed.weight_standardization = false;
+  };
+  return altered(change, from);
 }
 
 void TokenModel::list(ModelParts& parts) {
-  list_stem(parts);
-  parts.add(cls_);
-  parts.add(positions_);
-  for (TransformerLayer& layer : layers_) layer.list(parts);
+  parts.add(stem(), cls_, positions_, layers_);
   list_head(parts, attention_pool_.get());
   parts.added = {&cls_, &positions_};
 }

@@ -27,7 +27,8 @@ class TokenModel : public ImageModel {
 
  protected:
   struct Names {
-    std::string stem, cls, positions, norm, attention_pool, head;
+    std::string stem, cls = "cls_token", positions = "pos_embed", norm = "norm";
+    std::string attention_pool = "attention_pool", head = "head";
   };
   // Makes everything except the stem and the layers. `tokens` is the number of tokens per image, including cls.
   TokenModel(const TokenModelConfig& config, const Names& names, std::int64_t tokens, DType dtype, Device device);

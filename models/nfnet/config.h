@@ -13,9 +13,8 @@ struct NfNetConfig : ImageModelConfig {
   std::int64_t group_size = 128;  // channels in a group of a block's 3 x 3 convolutions
   std::int64_t stem_stride = 2;   // stride of the first convolution
 
-  // "same": padding as in TensorFlow, so that a map keeps its size or is halved. "port": no padding in the stem, and
-  // one pixel on each side in blocks; maps with an odd side are also padded before averaging, and the averages include
-  // these zeros.
+  // "same": padding as in TensorFlow, so that a map keeps its size or is halved. "port": no padding in the stem, one
+  // pixel on each side in blocks; maps with an odd side are also padded before averaging, which includes these zeros.
   static inline const std::vector<std::string> kPaddings{"same", "port"};
   std::string padding = "same";
   // The variance with which convolution weights are standardized: "biased" in the original, "unbiased" in the port.
@@ -30,7 +29,6 @@ struct NfNetConfig : ImageModelConfig {
   std::string initialization = "original";
 
   static constexpr std::int64_t kMostStages = 16;
-
   // Also sets the published defaults: no normalizer, gelu_tanh, and the drop probabilities.
   NfNetConfig();
 
@@ -38,9 +36,7 @@ struct NfNetConfig : ImageModelConfig {
   std::int64_t side() const;  // side length in pixels of the last map
   // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const;
-
   void validate() const;
-
   bool operator==(const NfNetConfig&) const = default;
 };
 

@@ -84,16 +84,13 @@ void NfNet::list(ModelParts& parts) {
   const auto add_until = [&](std::size_t end) {
     for (; next < end; ++next) {
       Conv& conv = convs_[next];
-      for (Parameter* p : {&conv.weight, &conv.bias, &conv.gain}) parts.add(*p);
-      parts.add(conv.norm);
+      parts.add(conv.weight, conv.bias, conv.gain, conv.norm);
     }
   };
   add_until(kStemConvs);
   for (Block& b : blocks_) {
     add_until(b.first + (b.projects ? 5 : 4));
-    b.fc1.list(parts);
-    b.fc2.list(parts);
-    parts.add(b.skip_gain);
+    parts.add(b.fc1, b.fc2, b.skip_gain);
   }
   add_until(convs_.size());
   list_head(parts);

@@ -34,7 +34,6 @@ class NfNet final : public ImageFamily<NfNet, NfNetConfig> {
  public:
   NfNet(const NfNetConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
         Device device = Device::cpu);
-
   const char* family() const override { return "nfnet"; }
   // Returns a model without standardization, whose weights are this model's standardized weights.
   std::unique_ptr<Model> foldable() override;

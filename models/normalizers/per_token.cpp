@@ -127,17 +127,20 @@ class GroupNormalizer final : public WithGainAndBias {
   bool over_sample_;  // statistics are per sample if true, otherwise per token
 };
 
+// Returns the form length * x / max(|x|, eps).
+InferenceForm length_form(std::int64_t channels, double length, double eps) {
+  AffineMap map = AffineMap::identity(channels);
+  map.A.assign(map.A.size(), length);
+  return {.map = std::move(map), .instead = InferenceForm::UnitLength{eps}};
+}
+
 class ScaleNormalizer final : public Normalizer {
  public:
   explicit ScaleNormalizer(const NormalizerSite& s)
       : Normalizer(s), g_(s.parameter("scale", std::sqrt(double(s.channels)), 1)), eps_(s.options.number("eps")) {}
 
   std::vector<Parameter*> parameters() override { return {&g_}; }
-  std::optional<InferenceForm> inference() const override {
-    AffineMap map = AffineMap::identity(channels());
-    map.A.assign(map.A.size(), g_.value.item());
-    return InferenceForm{.map = std::move(map), .instead = InferenceForm::UnitLength{eps_}};
-  }
+  std::optional<InferenceForm> inference() const override { return length_form(channels(), g_.value.item(), eps_); }
 
  private:
   Var forward(const Var& x, const NormContext&) override { return scale_norm(x, on_tape(g_, x), eps_); }
@@ -153,11 +156,7 @@ class FixNormalizer final : public Normalizer {
         length_(s.options.text("length") == "one" ? 1 : std::sqrt(double(s.channels))),
         eps_(s.options.number("eps")) {}
 
-  std::optional<InferenceForm> inference() const override {
-    AffineMap map = AffineMap::identity(channels());
-    map.A.assign(map.A.size(), length_);
-    return InferenceForm{.map = std::move(map), .instead = InferenceForm::UnitLength{eps_}};
-  }
+  std::optional<InferenceForm> inference() const override { return length_form(channels(), length_, eps_); }
 
  private:
   Var forward(const Var& x, const NormContext&) override {

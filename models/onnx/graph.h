@@ -21,7 +21,6 @@ class OnnxFile final : public OnnxGraph {
   using NamedSizes = std::vector<Size>;
 
   explicit OnnxFile(std::string name) : name_(std::move(name)) {}
-
   std::string node(const std::string& op, const std::vector<std::string>& inputs,
                    const std::vector<Attribute>& attributes = {}) override;
   std::string initializer(const std::string& name, const Tensor& value) override;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace foldgrad {
 namespace {
 
@@ -39,10 +37,6 @@ std::string Option::values() const {
       break;
   }
   return "text";
-}
-
-bool Option::has_choice(const std::string& text) const {
-  return std::find(choices.begin(), choices.end(), text) != choices.end();
 }
 
 }  // namespace foldgrad

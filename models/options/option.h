@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/contains.h"
+
 namespace foldgrad {
 
 struct Range {
@@ -40,7 +42,7 @@ struct Option {
   std::string unit = {};
 
   std::string values() const;  // "an integer of at least 1", "a number in [0, 1)", "one of a, b", ...
-  bool has_choice(const std::string& text) const;
+  bool has_choice(const std::string& text) const { return contains(choices, text); }
 };
 
 }  // namespace foldgrad

@@ -37,9 +37,7 @@ struct SwinConfig : ImageModelConfig {
   bool windows_fit() const;
   // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }
-
   void validate() const;
-
   bool operator==(const SwinConfig&) const = default;
 };
 

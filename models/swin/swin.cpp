@@ -86,16 +86,13 @@ void Swin::add_stage(std::int64_t number, std::int64_t first_layer) {
 }
 
 void Swin::list(ModelParts& parts) {
-  list_stem(parts);
+  parts.add(stem());
   for (Stage& stage : stages_) {
     for (Layer& layer : stage.layers) {
-      layer.blocks.list(parts);
-      parts.add(layer.table);
+      parts.add(layer.blocks, layer.table);
       parts.added.push_back(&layer.table);
     }
-    if (!stage.merging) continue;
-    stage.merging->reduction.list(parts);
-    parts.add(stage.merging->norm);
+    if (stage.merging) parts.add(stage.merging->reduction, stage.merging->norm);
   }
   list_head(parts);
 }
@@ -170,12 +167,11 @@ std::string Swin::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
 std::unique_ptr<Model> Swin::foldable() {
   const auto has_values = [](Normalizer* n) { return !n->parameters().empty() || !n->state().empty(); };
   if ((config_.qkv_bias && config_.reduction_bias) || std::ranges::none_of(normalizers(), has_values)) return nullptr;
-  return altered(
-      [](ImageModelConfig& changed) {
-        auto& config = static_cast<SwinConfig&>(changed);
-        config.qkv_bias = config.reduction_bias = true;
-      },
-      values());
+  const Change with_biases = [](ImageModelConfig& changed) {
+    auto& config = static_cast<SwinConfig&>(changed);
+    config.qkv_bias = config.reduction_bias = true;
+  };
+  return altered(with_biases, values());
 }
 
 }  // namespace foldgrad

@@ -1,8 +1,5 @@
 // The Swin Transformer of config.h, which classifies images.
 //
-//   Swin model(config, seed);
-//   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
-//
 //   [SWIN-1]  features: x = drop(norm(patches W^T + b)); then stage by stage its layers, and [SWIN-4] between stages.
 //             The layers are pre-norm (models/blocks/layers.h), and attend within windows
 //   [SWIN-2]  windows of M x M tokens, M = window_of(stage): an odd layer rolls the map of S x S tokens by (-s, -s)
@@ -31,7 +28,6 @@ class Swin final : public ImageFamily<Swin, SwinConfig> {
  public:
   Swin(const SwinConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
        Device device = Device::cpu);
-
   const char* family() const override { return "swin"; }
   std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   // Returns a model with biases for normalizers to fold into.

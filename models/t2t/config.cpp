@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "engine/check.h"
-#include "models/images/model.h"
 #include "models/normalizers/normalizer.h"
 
 namespace foldgrad {
@@ -25,7 +24,7 @@ std::int64_t T2tConfig::patch_size(std::size_t unfold) const {
   return (unfold == 0 ? kImageChannels : token_width) * kernels[unfold] * kernels[unfold];
 }
 
-void T2tConfig::validate_unfolds() const {
+std::int64_t T2tConfig::smallest_image() const {
   const auto require = [](const char* key, const std::vector<std::int64_t>& values, std::int64_t least) {
     const bool fit = std::ranges::all_of(values, [&](std::int64_t v) { return v >= least && v <= kMostSide; });
     FOLDGRAD_CHECK(values.size() == kUnfolds && fit, "t2t: {} must have {} integers in [{}, {}], got {}", key, kUnfolds,
@@ -36,10 +35,6 @@ void T2tConfig::validate_unfolds() const {
   require("paddings", paddings, 0);
   for (std::size_t i = 0; i < kUnfolds; ++i)
     FOLDGRAD_CHECK(paddings[i] < kernels[i], "t2t: paddings must be below kernels = {}, got {}", kernels, paddings);
-}
-
-std::int64_t T2tConfig::smallest_image() const {
-  validate_unfolds();
   std::int64_t side = 1;
   for (std::size_t i = kUnfolds; i-- > 0;)
     side = std::max<std::int64_t>((side - 1) * strides[i] + kernels[i] - 2 * paddings[i], 1);

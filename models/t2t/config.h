@@ -23,7 +23,6 @@ struct T2tConfig : TokenModelConfig {
   double token_dropout = 0.1;  // applied to both branches of a token module; the authors' softmax has no dropout
 
   T2tConfig();
-
   bool has_performers() const { return token_attention == "performer"; }
   std::int64_t features() const { return token_width / 2; }
   // Returns the side of the map in pixels after the first `unfolds` unfolds.
@@ -35,11 +34,7 @@ struct T2tConfig : TokenModelConfig {
   // Both throw std::invalid_argument if a value is invalid; the message names the key, the requirement and the value.
   std::int64_t smallest_image() const;
   void validate() const;
-
   bool operator==(const T2tConfig&) const = default;
-
- private:
-  void validate_unfolds() const;
 };
 
 void visit_keys(KeysOf<T2tConfig> auto& m, const auto& v) {

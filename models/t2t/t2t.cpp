@@ -23,14 +23,7 @@ Tensor sines(std::int64_t tokens, std::int64_t width) {  // [T2T-6]
 }  // namespace
 
 T2t::T2t(const T2tConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : ImageFamily(config,
-                  {.stem = "tokens_to_token",
-                   .cls = "cls_token",
-                   .positions = "pos_embed",
-                   .norm = "norm",
-                   .attention_pool = "attention_pool",
-                   .head = "head"},
-                  validated(config).tokens(), dtype, device),
+    : ImageFamily(config, {.stem = "tokens_to_token"}, validated(config).tokens(), dtype, device),
       project_("tokens_to_token.project", config.patch_size(T2tConfig::kUnfolds - 1), config.width, dtype, device) {
   for (std::size_t i = 0; i + 1 < T2tConfig::kUnfolds; ++i)
     modules_.emplace_back(config_, "tokens_to_token.attention" + std::to_string(i + 1), config.patch_size(i), dtype,
@@ -46,8 +39,7 @@ T2t::T2t(const T2tConfig& config, std::optional<std::uint64_t> seed, DType dtype
 }
 
 void T2t::list(ModelParts& parts) {
-  for (TokenModule& module : modules_) module.list(parts);
-  project_.list(parts);
+  parts.add(modules_, project_);
   TokenModel::list(parts);
   parts.fixed.push_back(&positions());
 }
@@ -61,8 +53,7 @@ void T2t::initialize(std::uint64_t seed) {
 
 Var T2t::tokens(const Var& pixels, const ForwardPass& pass) {  // [T2T-1]
   const std::int64_t B = pixels.shape()[0];
-  // A graph contains the first unfold only if the unfold's operand is not a constant. Training needs no gradient of the
-  // pixels.
+  // A graph contains the first unfold only if its operand is not a constant. Training needs no gradient of the pixels.
   Var x = pass.training ? pixels : pass.tape.variable(pixels.value());
   for (std::size_t i = 0;; ++i) {
     const std::int64_t before = config_.side(i), N = config_.side(i + 1) * config_.side(i + 1);

@@ -1,8 +1,5 @@
 // The Tokens-to-Token vision Transformer of config.h, which classifies images.
 //
-//   T2t model(config, seed);
-//   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
-//
 //   [T2T-1]  x = module(unfold(image)); x = module(unfold(x)); tokens = W_p unfold(x) + b_p
 //   [T2T-6]  positions_(n, j) = sin(n 10000^(-2 floor(j / 2) / width)) for even j, the cosine for odd j; n = 0 for cls
 //
@@ -22,7 +19,6 @@ class T2t final : public ImageFamily<T2t, T2tConfig, TokenModel> {
  public:
   T2t(const T2tConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
-
   const char* family() const override { return "t2t"; }
   std::map<std::string, double> diagnostics() const override;  // returns diagnostics of the token modules
 

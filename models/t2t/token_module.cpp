@@ -107,12 +107,8 @@ void TokenModule::diagnose(std::map<std::string, double>& all) const {
 }
 
 void TokenModule::list(ModelParts& parts) {
-  parts.add(norm_);
-  qkv_.list(parts);
-  parts.add(w_);
+  parts.add(norm_, qkv_, w_, proj_, feed_forward_);
   if (w_.value.defined()) parts.fixed.push_back(&w_);
-  proj_.list(parts);
-  feed_forward_.list(parts);
 }
 
 void TokenModule::initialize(std::uint64_t seed) {
@@ -124,12 +120,10 @@ void TokenModule::initialize(std::uint64_t seed) {
     double* const row = rows + i * e;
     for (std::int64_t k = 0; k < 2 * i; ++k) {
       const double* const other = rows + k % i * e;
-      double product = 0;
-      for (std::int64_t c = 0; c < e; ++c) product += row[c] * other[c];
+      const double product = std::inner_product(row, row + e, other, 0.0);
       for (std::int64_t c = 0; c < e; ++c) row[c] -= product / double(m) * other[c];
     }
-    double square = 0;
-    for (std::int64_t c = 0; c < e; ++c) square += row[c] * row[c];
+    const double square = std::inner_product(row, row + e, row, 0.0);
     for (std::int64_t c = 0; c < e; ++c) row[c] *= std::sqrt(double(m) / square);
   }
   w_.value.copy_from(random.value.to(w_.value.dtype()));

@@ -14,11 +14,9 @@
 //   eps is 1e-8. The published features have a factor m^-1/2, which we leave out; n, d and eps are therefore m times as
 //   large in [T2T-5]. The rows w_i are orthogonal, have length sqrt(m), and are not trained. Features are computed in
 //   f32 if activations are bf16. Because w_i . x - |x|^2 / 2 is at most |w_i|^2 / 2 = m / 2, features do not overflow
-//   if m is small. They shrink as x gets longer: if keys are long, d_t falls below m eps, and a and its gradients
-//   vanish.
+//   if m is small. They shrink as x gets longer: with long keys, d_t falls below m eps, and a and its gradients vanish.
 //
-//   x is [B N, in], for N tokens of each of B images. q, k, v, a, u and the result are [B N, e]. w is [m, e], where
-//   m = e / 2.
+//   x is [B N, in], N tokens for each of B images. q, k, v, a, u and the result are [B N, e]. w is [m, e], m = e / 2.
 #pragma once
 #include "models/blocks/layers.h"
 #include "models/t2t/config.h"
@@ -36,9 +34,8 @@ class TokenModule {
   void list(ModelParts& parts);
   // Fills w and leaves the other parameters as they are. Does nothing with softmax.
   void initialize(std::uint64_t seed);
-  // With a Performer, adds diagnostics of the last training pass. Their names are the module's name, a dot, and
-  // mean_key_length, greatest_key_length, least_denominator and median_denominator (of all d_t / m), and below_eps, the
-  // fraction of tokens with d_t below m eps.
+  // With a Performer, adds diagnostics of the last training pass, named MODULE.mean_key_length, .greatest_key_length,
+  // .least_denominator and .median_denominator (of d_t / m), and .below_eps, the fraction of tokens with d_t < m eps.
   void diagnose(std::map<std::string, double>& all) const;
 
  private:

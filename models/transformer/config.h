@@ -29,9 +29,7 @@ struct TransformerConfig : BlockConfig {
   std::string initialization = "fairseq";
   std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes
 
-  // Throws std::invalid_argument if a value is invalid; the message names the key, the requirement and the value.
   void validate() const;
-
   bool operator==(const TransformerConfig&) const = default;
 };
 

@@ -19,7 +19,6 @@ class InferenceTransformer {
   // Runs in f64 for an f64 model, otherwise in f32. The constructor takes as long as translating a few sentences, so
   // use one object for several batches.
   explicit InferenceTransformer(Transformer& model);
-
   const TransformerConfig& config() const { return model_.config(); }
   // Returns the encoder's output for all tokens, [tokens, width]. Throws std::invalid_argument unless all ids are on
   // the CPU and in the vocabulary, and every sentence has at most max_positions tokens.

@@ -10,16 +10,9 @@
 namespace foldgrad {
 
 void Transformer::list(ModelParts& parts) {
-  const auto stack = [&](Parameter& table, std::deque<TransformerLayer>& layers,
-                         const std::unique_ptr<Normalizer>& norm) {
-    parts.add(table);
-    for (TransformerLayer& layer : layers) layer.list(parts);
-    parts.add(norm);
-  };
-  stack(encoder_table_, encoder_, encoder_norm_);
-  stack(decoder_table_, decoder_, decoder_norm_);
-  parts.add(output_);
-  parts.add(output_bias_);
+  parts.add(encoder_table_, encoder_, encoder_norm_);
+  parts.add(decoder_table_, decoder_, decoder_norm_);
+  parts.add(output_, output_bias_);
   parts.output = {&output_table()};
   if (config_.output_bias) parts.output.push_back(&output_bias_);
 }

@@ -151,36 +151,32 @@ class TransformerFile {
 
 // Returns config.json, which describes the model to Hugging Face's Transformers and Optimum: its sizes and special ids.
 // The model is declared as Marian, because Marian also begins a translation with the end-of-sentence token.
-std::string runtime_config(const TransformerConfig& config) {
-  return ordered_json{{"model_type", "marian"},
-                      {"is_encoder_decoder", true},
-                      {"vocab_size", config.target_vocabulary},  // beam search uses it as the width of the logits
-                      {"d_model", config.width},
-                      {"encoder_layers", config.encoder_layers},
-                      {"decoder_layers", config.decoder_layers},
-                      {"encoder_attention_heads", config.heads},
-                      {"decoder_attention_heads", config.heads},
-                      {"encoder_ffn_dim", config.ffn_width},
-                      {"decoder_ffn_dim", config.ffn_width},
-                      {"max_position_embeddings", config.max_positions},
-                      {"pad_token_id", config.pad},
-                      {"eos_token_id", kEos},
-                      {"decoder_start_token_id", kEos},
-                      {"forced_eos_token_id", nullptr}}
-             .dump(2) +
-         "\n";
+ordered_json runtime_config(const TransformerConfig& config) {
+  return {{"model_type", "marian"},
+          {"is_encoder_decoder", true},
+          {"vocab_size", config.target_vocabulary},  // beam search uses it as the width of the logits
+          {"d_model", config.width},
+          {"encoder_layers", config.encoder_layers},
+          {"decoder_layers", config.decoder_layers},
+          {"encoder_attention_heads", config.heads},
+          {"decoder_attention_heads", config.heads},
+          {"encoder_ffn_dim", config.ffn_width},
+          {"decoder_ffn_dim", config.ffn_width},
+          {"max_position_embeddings", config.max_positions},
+          {"pad_token_id", config.pad},
+          {"eos_token_id", kEos},
+          {"decoder_start_token_id", kEos},
+          {"forced_eos_token_id", nullptr}};
 }
 
 // Returns generation_config.json, the defaults of `generate`. With these defaults, decoding works as in foldgrad: it
 // never chooses padding, and never starts with the end token. `forced_eos_token_id` is null, since Marian's default
 // would end translations of maximum length with id 0.
-std::string runtime_generation_config(const TransformerConfig& config) {
-  return ordered_json{{"pad_token_id", config.pad},        {"eos_token_id", kEos},
-                      {"decoder_start_token_id", kEos},    {"forced_eos_token_id", nullptr},
-                      {"bad_words_ids", {{config.pad}}},   {"min_new_tokens", 1},
-                      {"max_length", config.max_positions}}
-             .dump(2) +
-         "\n";
+ordered_json runtime_generation_config(const TransformerConfig& config) {
+  return {{"pad_token_id", config.pad},        {"eos_token_id", kEos},
+          {"decoder_start_token_id", kEos},    {"forced_eos_token_id", nullptr},
+          {"bad_words_ids", {{config.pad}}},   {"min_new_tokens", 1},
+          {"max_length", config.max_positions}};
 }
 
 }  // namespace
@@ -206,8 +202,8 @@ std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
     names.push_back(std::string(name) + ".onnx");
     graph.write(files.emplace_back(directory + "/" + names.back()));
   }
-  files.emplace_back(directory + "/config.json").write(runtime_config(config_));
-  files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(config_));
+  files.emplace_back(directory + "/config.json").write(runtime_config(config_).dump(2) + "\n");
+  files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(config_).dump(2) + "\n");
   for (AtomicFile& file : files) file.commit();
   return names;
 }

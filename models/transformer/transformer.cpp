@@ -57,19 +57,16 @@ Tensor Transformer::rows_of(const Parameter& table) const {
   return unit_rows(tape.constant(table.value)).value();
 }
 
-Tensor Transformer::positions(DType dtype) {
-  Tensor& table = positions_[dtype];
-  if (!table.defined()) table = sinusoidal_table(config_.max_positions + 2, config_.width, dtype, device());  // [POS-2]
-  return table;
-}
-
 Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row,
                        const char* stack, const ForwardPass& pass) {  // [TRF-1]
   const Tape::Scope scope(pass.tape, std::string(stack) + ".embed_tokens");
   const double length = std::sqrt(double(config_.width));
   const Var rows = embedding(pass.use(table), pass.tape.constant(ids), config_.fixnorm ? 1 : length, config_.pad);
   const Var x = config_.fixnorm ? scale(unit_rows(rows), length) : rows;
-  const Var placed = sinusoidal_positions(x, places, positions(pass.dtype));
+  Tensor& sines = positions_[pass.dtype];
+  if (!sines.defined())
+    sines = sinusoidal_table(config_.max_positions + 2, config_.width, pass.dtype, device());  // [POS-2]
+  const Var placed = sinusoidal_positions(x, places, sines);
   return dropout(placed, pass.dropout(config_.dropout),
                  pass.random(random_stream(std::string(stack) + ".dropout"), first_row, config_.width));
 }

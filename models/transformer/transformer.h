@@ -28,7 +28,6 @@ class Transformer final : public Model {
   // them. Throws std::invalid_argument for a configuration that config.validate() or make_normalizer refuses.
   Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
               Device device = Device::cpu);
-
   const TransformerConfig& config() const { return config_; }
 
   // Runs the encoder. `source` must come from placed().
@@ -77,13 +76,12 @@ class Transformer final : public Model {
   void initialize(std::uint64_t seed);  // leaves the normalizers' parameters as they are
   Var embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row, const char* stack,
             const ForwardPass& pass);
-  Tensor positions(DType dtype);  // returns [max_positions + 2, width]
 
   TransformerConfig config_;
   Parameter encoder_table_, decoder_table_, output_, output_bias_;
   std::deque<TransformerLayer> encoder_, decoder_;           // a deque never moves its elements
   std::unique_ptr<Normalizer> encoder_norm_, decoder_norm_;  // null with post-norm
-  std::map<DType, Tensor> positions_;
+  std::map<DType, Tensor> positions_;                        // [max_positions + 2, width]
 };
 
 // Returns the model as a Transformer. Throws std::invalid_argument: "WHO needs a transformer, got FAMILY".

@@ -14,12 +14,9 @@ struct VitConfig : TokenModelConfig {
   std::int64_t patch = 4;  // patch size in pixels; patches do not overlap
 
   VitConfig();
-
   std::int64_t tokens() const { return (image_size / patch) * (image_size / patch) + has_cls(); }
   std::int64_t smallest_image() const { return patch; }
-
   void validate() const;
-
   bool operator==(const VitConfig&) const = default;
 };
 

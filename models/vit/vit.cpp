@@ -14,13 +14,7 @@ void VitConfig::validate() const {
 }
 
 Vit::Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
-    : ImageFamily(config,
-                  {.stem = "patch_embed",
-                   .cls = "cls_token",
-                   .positions = "pos_embed",
-                   .norm = config.fc_norm ? "fc_norm" : "norm",
-                   .attention_pool = "attention_pool",
-                   .head = "head"},
+    : ImageFamily(config, {.stem = "patch_embed", .norm = config.fc_norm ? "fc_norm" : "norm"},
                   validated(config).tokens(), dtype, device) {
   add_conv("patch_embed.proj", {config.width, kImageChannels, config.patch, config.patch}, /*with_bias=*/true);
   for (std::int64_t i = 0; i < config.layers; ++i) {

@@ -1,8 +1,5 @@
 // The vision Transformer of config.h, which classifies images.
 //
-//   Vit model(config, seed);
-//   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
-//
 //   The tokens are patches W_p^T + b_p. models/images/token_model.h defines the inputs and the rest of the model.
 //
 //   Parameters have timm's names and shapes (huggingface/pytorch-image-models, vision_transformer.py): cls_token
@@ -21,7 +18,6 @@ class Vit final : public ImageFamily<Vit, VitConfig, TokenModel> {
  public:
   Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
-
   std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "vit"; }
 
