@@ -20,8 +20,7 @@ class WorstBankConflict : Watch {
   const std::string& where() const;
 };
 
-// Records an access by the running thread. The n-th accesses of a warp's lanes at one source location count as one
-// access of the warp.
+// Records an access by the running thread. The n-th accesses of a warp's lanes at one source location count as one.
 void shared_access(const CallSite& site, const void* at, std::size_t bytes);
 
 // An index with the source location of its use.

@@ -1,5 +1,4 @@
-// Runs CUDA kernels on the host, without a GPU. Each CUDA thread is a fiber, which is suspended at barriers and
-// shuffles.
+// Runs CUDA kernels on the host, without a GPU. Each CUDA thread is a fiber, suspended at barriers and shuffles.
 //
 // A warp runs until each of its threads waits or has returned. Then the next warp runs. Blocks run one after another.
 // Tests vary the order of threads, warps and blocks: if a kernel's result depends on the order, the kernel lacks a
@@ -39,11 +38,10 @@ class OrderScope {
   explicit OrderScope(Order order, unsigned seed = 1);
   ~OrderScope();
   OrderScope(const OrderScope&) = delete;
-  OrderScope& operator=(const OrderScope&) = delete;
 
  private:
-  Order order_before_;
-  unsigned seed_before_;
+  const Order order_before_;
+  const unsigned seed_before_;
 };
 
 // Totals since the start of the process. A switch passes control to a fiber; the threads of a warp that never wait
@@ -58,7 +56,6 @@ Counts counts();
 class Watch {
  public:
   Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
 
  protected:
   explicit Watch(bool& on) : on_(on) { on_ = true; }
@@ -88,8 +85,7 @@ struct Position {
 };
 inline Position position;
 
-// Returns the block's shared memory, aligned to 16 bytes. When a block begins, all bytes are 0xff, so that every float
-// is a NaN.
+// Returns the block's shared memory, aligned to 16 bytes. When a block begins, all bytes are 0xff, so floats are NaN.
 inline void* dynamic_shared() { return position.shared; }
 
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),

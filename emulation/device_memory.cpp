@@ -36,7 +36,6 @@ class Arena {
       block = free.back();
       free.pop_back();
     } else {
-      if (size > kReserved - used_) return nullptr;
       block = begin_ + used_;
       used_ += size;
       if (accesses_ > 0) protect(PROT_READ | PROT_WRITE);

@@ -39,6 +39,13 @@ FOLDGRAD_ASAN(void entered() {
   __sanitizer_finish_switch_fiber(nullptr, &host_bottom, &host_size);
   entry_point();
 })
+FOLDGRAD_TSAN(FOLDGRAD_UNSEEN void report_as(void* fiber, void (*report)(void*), void* point) {
+  if (!fiber) return;  // a fiber that does not exist yet will run after everything that the host has done so far
+  void* host = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync);
+  report(point);
+  __tsan_switch_to_fiber(host, __tsan_switch_to_fiber_no_sync);
+})
 
 }  // namespace
 
@@ -80,26 +87,13 @@ FOLDGRAD_UNSEEN void Fiber::suspend() {
   FOLDGRAD_ASAN(__sanitizer_finish_switch_fiber(fake_stack_, &host_bottom, &host_size));
 }
 
-#if FOLDGRAD_HAS_TSAN
-namespace {
-FOLDGRAD_UNSEEN void report_as(void* fiber, void (*report)(void*), void* point) {
-  if (!fiber) return;  // a fiber that does not exist yet will run after everything that the host has done so far
-  void* host = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync);
-  report(point);
-  __tsan_switch_to_fiber(host, __tsan_switch_to_fiber_no_sync);
+FOLDGRAD_UNSEEN void Fiber::release([[maybe_unused]] void* point) {
+  FOLDGRAD_TSAN(report_as(tsan_fiber_, __tsan_release, point));
 }
-}  // namespace
-
-FOLDGRAD_UNSEEN void Fiber::release(void* point) { report_as(tsan_fiber_, __tsan_release, point); }
-FOLDGRAD_UNSEEN void Fiber::acquire(void* point) { report_as(tsan_fiber_, __tsan_acquire, point); }
-void host_release(void* point) { __tsan_release(point); }
-void host_acquire(void* point) { __tsan_acquire(point); }
-#else
-void Fiber::release(void*) {}
-void Fiber::acquire(void*) {}
-void host_release(void*) {}
-void host_acquire(void*) {}
-#endif
+FOLDGRAD_UNSEEN void Fiber::acquire([[maybe_unused]] void* point) {
+  FOLDGRAD_TSAN(report_as(tsan_fiber_, __tsan_acquire, point));
+}
+void host_release([[maybe_unused]] void* point) { FOLDGRAD_TSAN(__tsan_release(point)); }
+void host_acquire([[maybe_unused]] void* point) { FOLDGRAD_TSAN(__tsan_acquire(point)); }
 
 }  // namespace foldgrad::emulation

@@ -13,8 +13,7 @@ class Fiber {
   // Prepares the fiber to run entry(), which must never return. The first call allocates the stack. Throws
   // std::runtime_error if there is no memory left.
   void prepare(void (*entry)());
-  // Runs entry(), from its start or from where it was suspended, until it calls suspend(). Call this from the host's
-  // stack.
+  // Runs entry(), from its start or where it was suspended, until it calls suspend(). Call this from the host's stack.
   void resume();
   // Switches from entry() back to resume(). Do not call it while an exception is being handled: the C++ runtime keeps
   // the state of exceptions per host thread.

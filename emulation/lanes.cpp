@@ -25,16 +25,14 @@ unsigned arrived_with(const Lane& lane, const Lane* warp, int size) {
   return group;
 }
 
-void call_together(const Lane* warp) {
-  void* brought[kWarpSize];
-  for (int i = 0; i < kWarpSize; ++i) brought[i] = reinterpret_cast<void*>(warp[i].offered);
-  warp[0].together(brought);
-}
-
 void finish_exchange(Lane* warp, unsigned group) {
   const Lane& first = warp[__builtin_ctz(group)];  // all lanes of the group are in the same call
   const bool orders = first.source == kSyncwarp;
-  if (first.together) call_together(warp);
+  if (first.together) {
+    void* brought[kWarpSize];
+    for (int i = 0; i < kWarpSize; ++i) brought[i] = reinterpret_cast<void*>(warp[i].offered);
+    first.together(brought);
+  }
   unsigned ballot = 0;
   for (unsigned rest = group; rest; rest &= rest - 1) {
     const int i = __builtin_ctz(rest);
@@ -95,14 +93,9 @@ FOLDGRAD_UNSEEN bool complete_exchanges(Lane* warp, int size) {
 }
 
 FOLDGRAD_UNSEEN bool open_barrier(Lane* lanes, int count) {
-  int returned = 0;
   const Lane* waiting = nullptr;
-  for (int i = 0; i < count; ++i) {
-    if (lanes[i].state == State::returned)
-      ++returned;
-    else if (!waiting)
-      waiting = &lanes[i];
-  }
+  for (int i = 0; i < count && !waiting; ++i)
+    if (lanes[i].state != State::returned) waiting = &lanes[i];
   if (!waiting) return false;
   for (int i = 0; i < count; ++i)
     if (lanes[i].state == State::returned || !same_site(lanes[i].site, waiting->site))

@@ -12,8 +12,7 @@ namespace foldgrad::emulation {
 
 constexpr int kWarpSize = 32;
 constexpr int kMaxThreads = 1024;
-// The amount of shared memory that a block can get on every GPU since compute capability 8.0 if the launch opts in, as
-// ours do.
+// The shared memory that a block can get on every GPU since compute capability 8.0 if the launch opts in, as ours do.
 constexpr std::size_t kMaxShared = 99 * 1024;
 
 inline const char* kernel_name = nullptr;
@@ -63,10 +62,9 @@ void forget_copies(int count);
 // The scheduler calls this at the end of a block. Throws if a thread has returned without waiting for its copies.
 void check_copies(const Lane* lanes, int count);
 
-// The scheduler calls these at the beginning and at the end of a block, for the counts of global_memory.h.
+// The scheduler calls these when a block begins or ends, for the counts of global_memory.h and of bank_conflicts.h.
 void forget_accesses(int count);
 void count_accesses(const Lane* lanes, int threads);
-// The scheduler calls these at the beginning and at the end of a block, for the counts of bank_conflicts.h.
 void forget_shared_accesses(int count);
 void count_shared_accesses(int threads);
 

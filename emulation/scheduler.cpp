@@ -1,5 +1,4 @@
-// Chooses the thread that runs next. All code here runs on one host thread: fibers take turns and never run at the same
-// time.
+// Chooses the thread that runs next. All code here runs on one host thread: fibers never run at the same time.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -45,8 +44,7 @@ bool failed = false;  // true if kernel_failure is set
 bool unwinding = false;
 std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
-template <class Iterator>
-void arrange(Iterator first, Iterator last) {  // puts an ascending range into the chosen order
+void arrange(auto first, auto last) {  // puts an ascending range into the chosen order
   if (order == Order::descending) std::reverse(first, last);
   if (order == Order::shuffled) std::shuffle(first, last, random_source);
 }
@@ -162,7 +160,6 @@ FOLDGRAD_UNSEEN void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes) {
     for (unsigned y = 0; y < block.y; ++y)
       for (unsigned x = 0; x < block.x; ++x, ++lane_count) {
         lanes[lane_count].index = dim3(x, y, z);
-        lanes[lane_count].state = State::fresh;
         lanes[lane_count].fiber = kThreadSanitizer ? &fibers[lane_count] : nullptr;
       }
   position.block_dim = block;

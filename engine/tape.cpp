@@ -60,8 +60,7 @@ void Tape::check_operands(const char* op, const std::vector<Var>& operands) cons
 }
 
 bool Tape::wants_grad(const std::vector<Var>& operands) const {
-  return recording_ &&
-         std::any_of(operands.begin(), operands.end(), [&](const Var& v) { return slots_[v.id_].wants_grad; });
+  return recording_ && std::ranges::any_of(operands, [&](const Var& v) { return slots_[v.id_].wants_grad; });
 }
 
 Var Tape::add_node(Tensor y, const std::vector<Var>& operands, std::shared_ptr<Node> node) {

@@ -13,7 +13,6 @@
 #include <cstdint>
 
 #include "engine/cpu/rows.h"
-#include "engine/kernels.h"
 #include "engine/memory.h"
 
 namespace foldgrad {
@@ -33,8 +32,7 @@ void finish_column_sums(const F& p, const typename F::Value* partials, std::int6
 }
 
 // Calls add_row(r, own) once for every row r. add_row() must add the row's contributions to own [kSums, columns]; it
-// may do more with the row while the row is in the cache. `work` is the total number of elements that are read or
-// written.
+// may do more with the row while the row is in the cache. `work` counts the elements read or written.
 template <class F, class AddRow>
 void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   using Value = typename F::Value;

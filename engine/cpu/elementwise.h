@@ -13,6 +13,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/cpu/philox_block.h"
 #include "engine/cpu/run_element.h"
@@ -23,8 +24,7 @@
 namespace foldgrad {
 
 // Cuts n elements into pieces that begin at cache lines, and calls body(begin, end) for each piece, on all threads.
-template <class F>
-void parallel_blocks(std::int64_t n, const F& body) {
+void parallel_blocks(std::int64_t n, const auto& body) {
   constexpr std::int64_t kBlock = 4096;  // a multiple of every vector length and cache line
   parallel_ranges((n + kBlock - 1) / kBlock, kBlock,
                   [&](std::int64_t begin, std::int64_t end) { body(begin * kBlock, std::min(n, end * kBlock)); });
@@ -39,18 +39,8 @@ struct FindOverwritten {
   void update(const void*) {}
   void column(const void*) {}
   void row(const void*) {}
-  template <class Target>
-  void result(const Target&) {}
+  void result(const auto&) {}
 };
-
-template <class T>
-const void* place_of(const T* target) {
-  return target;
-}
-template <class T>
-const void* place_of(const GradOut<T>& target) {
-  return target.data;
-}
 
 // Returns true if f's results, a tensor of `elements` elements, should bypass the caches. Results that overwrite an
 // operand should not: the operand's lines are in the caches, and evicting them halves the speed (42 instead of 80 GB/s
@@ -58,7 +48,11 @@ const void* place_of(const GradOut<T>& target) {
 template <class F>
 bool results_bypass_cache(const F& f, std::int64_t elements) {
   if (!bypasses_cache(f.target(), elements)) return false;
-  FindOverwritten visitor{place_of(f.target())};
+  FindOverwritten visitor{};
+  if constexpr (std::is_pointer_v<decltype(f.target())>)
+    visitor.results = f.target();
+  else
+    visitor.results = f.target().data;
   if constexpr (requires(F copy) { copy.operands(visitor); }) {
     F copy = f;
     copy.operands(visitor);
@@ -101,10 +95,8 @@ void elementwise_cpu(const F& f) {
   }
 }
 
-// Splits the elements [begin, end) of a matrix at the ends of rows, and calls body(i, end_i, c) for each part; c is the
-// column of element i.
-template <class Body>
-void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, const Body& body) {
+// Splits elements [begin, end) of a matrix at the ends of rows. Calls body(i, end_i, column of i) for each part.
+void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, const auto& body) {
   for (std::int64_t c = begin % columns; begin < end; c = 0) {
     const std::int64_t run = std::min(end - begin, columns - c);  // stops at the end of the row
     body(begin, begin + run, c);

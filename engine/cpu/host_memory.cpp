@@ -1,4 +1,3 @@
-// Allocates and copies host memory, in every build.
 #include "engine/cpu/host_memory.h"
 
 #include <sys/mman.h>
@@ -7,7 +6,6 @@
 #include <cstring>
 
 #include "engine/cpu/elementwise.h"
-#include "engine/device.h"
 #include "engine/memory.h"
 
 namespace foldgrad::memory {

@@ -1,5 +1,4 @@
-// Computes Random::bits16 for many elements at once on the CPU. One vector computes several blocks. The results are the
-// same as those of engine/philox.h.
+// Computes Random::bits16 (engine/philox.h) for many elements at once on the CPU. One vector computes several blocks.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -100,8 +99,7 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
 }
 
 // Calls body(i, end_i, bits) for consecutive parts [i, end_i) of [begin, end), where bits[k] = random.bits16(i + k).
-template <class Body>
-void with_random_bits16(const Random& random, std::int64_t begin, std::int64_t end, const Body& body) {
+void with_random_bits16(const Random& random, std::int64_t begin, std::int64_t end, const auto& body) {
   alignas(64) std::uint32_t bits[kPhiloxElements];
   while (begin < end) {
     const std::int64_t skipped = begin % 8, part = std::min(end - begin, kPhiloxElements - skipped);

@@ -21,8 +21,7 @@
 //   void add(const Row&, i, c, Value (&sums)[kSums])  adds the terms of element i to the sums of column c
 //
 // add() receives the Row that row(r) returned, before finish(). If F has a member kMaxStep = k, step k takes maxima
-// instead of sums. FOLDGRAD_OPERANDS (engine/kernels.h) is required by fast kernels and, on CUDA, by sums over the
-// rows.
+// instead of sums. Fast kernels and, on CUDA, sums over the rows need FOLDGRAD_OPERANDS (engine/kernels.h).
 #pragma once
 #include <limits>
 

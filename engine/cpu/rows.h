@@ -8,8 +8,7 @@
 namespace foldgrad {
 
 // Calls body(r) for every row, on all threads. Each call processes about `elements` elements.
-template <class Body>
-void for_rows_cpu(std::int64_t rows, std::int64_t elements, const Body& body) {
+void for_rows_cpu(std::int64_t rows, std::int64_t elements, const auto& body) {
   parallel_ranges(rows, elements, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) body(r);
   });
@@ -19,8 +18,7 @@ void for_rows_cpu(std::int64_t rows, std::int64_t elements, const Body& body) {
 // all rows of a group before the next step, so that the reductions of several rows overlap. With larger groups, memory
 // would be idle while the later steps run in the cache (tuned).
 constexpr std::int64_t kRowGroup = 8;
-template <class Body>
-void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
+void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const auto& body) {
   const std::int64_t size = std::clamp<std::int64_t>(1024 / std::max<std::int64_t>(columns, 1), 1, kRowGroup);
   for_rows_cpu((rows + size - 1) / size, size * columns,
                [&](std::int64_t g) { body(g * size, std::min(rows, (g + 1) * size)); });
@@ -28,8 +26,7 @@ void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& bod
 
 // Returns true if a result of this size, computed from rows in the L1 cache, should bypass the caches. It should not if
 // a store covers only half a cache line: bursts of such stores take 1.5 times as long as plain ones (AVX2 on a Zen 5).
-template <class Target>
-constexpr bool rows_bypass_cache(const Target& target, std::int64_t elements) {
+constexpr bool rows_bypass_cache(const auto& target, std::int64_t elements) {
   return kVectorBytes == 64 && bypasses_cache(target, elements);
 }
 

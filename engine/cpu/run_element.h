@@ -31,12 +31,10 @@ struct IsRandom : std::false_type {};
 template <class F>
 struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : std::true_type {};
 
-// A struct may have start(i, r). Loops call it before they compute consecutive elements of row r, beginning with
-// element i.
+// A struct may have start(i, r). Loops call it before they compute consecutive elements i, i + 1, ... of row r.
 template <class F, class = void>
 struct HasStart : std::false_type {};
-// True for any member named start(). So a start() with wrong parameters does not compile, instead of silently never
-// being called.
+// True for any member named start(), so that wrong parameters fail to compile instead of disabling the call.
 template <class F>
 struct HasStart<F, std::void_t<decltype(&F::start)>> : std::true_type {};
 template <class F>
@@ -44,8 +42,7 @@ FOLDGRAD_HD void start_elements(F& f, std::int64_t i, std::int64_t r) {
   if constexpr (HasStart<F>::value) f.start(i, r);
 }
 
-// These call value() or add() of a struct that may draw random numbers. bits_of(i) returns the random bits of element
-// i.
+// These call value() or add() of a struct that may draw random numbers. bits_of(i) returns element i's random bits.
 template <class F, class Bits, class... Column>
 FOLDGRAD_HD auto value_of(const F& f, const Bits& bits_of, std::int64_t i, Column... c) {
   if constexpr (IsRandom<F>::value)

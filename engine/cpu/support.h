@@ -12,8 +12,7 @@ const char* cpu_level();
 // Returns this CPU's name from /proc/cpuinfo.
 std::string cpu_model();
 // Returns the number of processors that the CPU quota of this process's container allows, rounded up, or INT_MAX if
-// there is no quota. `docker run --cpus=1.5` sets such a quota. `root` is the directory where Linux mounts the control
-// groups.
+// there is no quota. `docker run --cpus=1.5` sets such a quota. `root` is where control groups are mounted.
 int processor_quota(const std::string& root = "/sys/fs/cgroup");
 
 }  // namespace foldgrad

@@ -40,7 +40,6 @@ void relax() {
 
 // The processors that this process could use when it started. Later, a thread may be bound to one of them.
 struct Processors {
-#ifdef __linux__
   cpu_set_t mask;
   int count;
 
@@ -56,10 +55,6 @@ struct Processors {
   void give_to_this_thread() const {
     if (count > 0) sched_setaffinity(0, sizeof mask, &mask);
   }
-#else
-  int count = 0;
-  void give_to_this_thread() const {}
-#endif
 };
 
 const Processors& processors() {
@@ -120,7 +115,6 @@ class Pool {
   void run(std::int64_t pieces, const Body& body);
 
  private:
-  void start_helpers();
   void help(int self);
   void work(int self);
   void run_piece(std::int64_t piece);
@@ -143,12 +137,10 @@ thread_local int chosen_threads = 0;  // 0 means the default
 thread_local bool in_piece = false;
 
 // If there are more threads than processors, a spinning thread would take the processor from one that has work.
-Pool::Pool(int threads) : shares_(std::size_t(threads)), spins_(threads <= processor_count()) { start_helpers(); }
-
-void Pool::start_helpers() {
+Pool::Pool(int threads) : shares_(std::size_t(threads)), spins_(threads <= processor_count()) {
   const BlockedSignals blocked;  // new threads inherit the signal mask
   try {
-    for (int self = 1; self < threads(); ++self) helpers_.emplace_back([this, self] { help(self); });
+    for (int self = 1; self < threads; ++self) helpers_.emplace_back([this, self] { help(self); });
   } catch (const std::system_error&) {  // the other threads do the work of the missing helpers
   }
 }
@@ -223,8 +215,7 @@ std::atomic<int> forks = 0;  // number of forks by this process and its ancestor
 // Returns the calling thread's pool. If that pool was made before a fork, its threads do not exist in this process, so
 // the memory of the pool is leaked.
 Pool& pool_of_this_thread() {
-  static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });
-  static_cast<void>(watched);
+  [[maybe_unused]] static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });
   thread_local std::unique_ptr<Pool> pool;
   thread_local int made_after = 0;
   if (made_after != forks) static_cast<void>(pool.release());

@@ -2,8 +2,7 @@
 //
 //   parallel(8, [&](std::int64_t piece) { sum_block(piece); });
 //
-// Each thread that calls parallel() owns a few helper threads. Say it has two, so that three threads share the 8 pieces
-// of the call above:
+// Each thread that calls parallel() owns a few helper threads. Say it has two, so three threads share the 8 pieces:
 //
 //   1. The caller assigns shares of consecutive pieces: 0 and 1 to itself, 2 to 4 and 5 to 7 to its helpers.
 //      Consecutive pieces touch neighbouring memory, and in the next loop over the same tensor the same thread touches
@@ -31,8 +30,7 @@
 
 namespace foldgrad {
 
-// A reference to a callable object, whose argument is the number of a piece. Unlike std::function, it allocates no
-// memory.
+// A reference to a callable whose argument is the number of a piece. Unlike std::function, it never allocates.
 class Body {
  public:
   template <class F, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, Body>>>
@@ -61,8 +59,7 @@ void set_threads(int n);
 // When parallel() returns, all stores that bypass the caches (engine/cpu/write.h) are complete.
 //
 // Helpers block all signals, may run on every processor of the process even if the caller is bound to one, and end with
-// the calling thread. After fork(), the child process starts its own helpers. If the system refuses to start a helper,
-// the other threads do its work.
+// the calling thread. After fork(), the child process starts its own helpers. If one cannot start, others do its work.
 void parallel(std::int64_t pieces, Body body);
 
 // Loops over fewer elements than this run as one piece: waking the helpers costs more than they save. Tuned on 2 cores

@@ -5,11 +5,9 @@
 // are checked in double.
 //
 // exp and sigmoid return 0 for results below e^-87.33, where floats become subnormal: an instruction that reads or
-// produces a subnormal number takes some 100 cycles, and attention would produce many of these numbers for masked
-// scores.
+// produces a subnormal number takes some 100 cycles, and masked scores in attention produce many.
 //
-// The polynomials are minimax fits (Remez's algorithm with 40 digits, then rounded). The comment of each function gives
-// its error.
+// The polynomials are minimax fits (Remez's algorithm with 40 digits, then rounded). Comments give their errors.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -37,6 +35,14 @@ FOLDGRAD_HD inline Reduced reduce(float x, float offset) {
   return {bits, std::fma(n, 1.90465421e-9f, r)};
 }
 
+FOLDGRAD_HD inline float polynomial(float s, float c0, float c1, float c2, float c3, float c4, float c5) {
+  float p = std::fma(c5, s, c4);
+  p = std::fma(p, s, c3);
+  p = std::fma(p, s, c2);
+  p = std::fma(p, s, c1);
+  return std::fma(p, s, c0);
+}
+
 // Returns (e^r - 1 - r) / r^2 for a reduced r; the error is 2^-28 e^r.
 FOLDGRAD_HD inline float exp_tail(float r) {
   float q = 1.39542879e-3f;
@@ -49,12 +55,7 @@ FOLDGRAD_HD inline float expm1_reduced(float r) { return std::fma(r * r, exp_tai
 
 // Returns e^r for a reduced r; the relative error is 2^-23.3.
 FOLDGRAD_HD inline float exp_reduced(float r) {
-  float q = 8.29020981e-3f;
-  q = std::fma(q, r, 4.18984965e-2f);
-  q = std::fma(q, r, 1.66676417e-1f);
-  q = std::fma(q, r, 4.99991447e-1f);
-  q = std::fma(q, r, 9.99999702e-1f);
-  return std::fma(q, r, 1.0f);
+  return polynomial(r, 1.0f, 9.99999702e-1f, 4.99991447e-1f, 1.66676417e-1f, 4.18984965e-2f, 8.29020981e-3f);
 }
 
 constexpr float kBias = 127.0f;
@@ -65,14 +66,6 @@ FOLDGRAD_HD inline float biased_power(std::uint32_t e) {
   float value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
-}
-
-FOLDGRAD_HD inline float polynomial(float s, float c0, float c1, float c2, float c3, float c4, float c5) {
-  float p = std::fma(c5, s, c4);
-  p = std::fma(p, s, c3);
-  p = std::fma(p, s, c2);
-  p = std::fma(p, s, c1);
-  return std::fma(p, s, c0);
 }
 
 // These return x unchanged if it is a NaN.

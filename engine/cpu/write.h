@@ -2,8 +2,7 @@
 //
 // A plain store first fetches the cache line that it will overwrite, and later evicts another line. Non-temporal stores
 // do neither, which saves one third of the traffic of a copy. But then the next operation finds nothing in the cache,
-// so we use them only for large results. Non-temporal stores are not ordered with other stores, so parallel() ends with
-// finish_writes().
+// so only large results use them. They are not ordered with other stores, so parallel() ends with finish_writes().
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -14,8 +14,7 @@ struct Cells {
   std::int64_t batch, rows, columns;
 };
 
-// The loops are not unrolled: most of them run once, and an unrolled loop would begin with a division to find the
-// number of iterations.
+// The loops are not unrolled: most run once, and an unrolled loop begins with a division, to count its iterations.
 template <int N, class F>
 __global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;

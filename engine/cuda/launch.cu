@@ -15,20 +15,7 @@ std::string describe(const Blocks& b) {
   return std::to_string(b.x) + " x " + std::to_string(b.y) + " x " + std::to_string(b.z);
 }
 
-}  // namespace
-
-dim3 checked_blocks(const char* name, const Blocks& blocks) {
-  constexpr std::int64_t kMostX = 0x7fffffff;
-  if (blocks.x < 0 || blocks.x > kMostX || blocks.y < 0 || blocks.y > kMostBlocks || blocks.z < 0 ||
-      blocks.z > kMostBlocks)
-    throw std::runtime_error(std::string(name) + ": a grid must have at most 2147483647 x 65535 x 65535 blocks, got " +
-                             describe(blocks));
-  return dim3(unsigned(blocks.x), unsigned(blocks.y), unsigned(blocks.z));
-}
-
 #ifdef __CUDACC__
-namespace {
-
 bool waits_for_each_kernel() {
   static const char* const value = std::getenv("FOLDGRAD_CUDA_BLOCKING");
   static const bool waits = value && std::string(value) == "1";
@@ -44,9 +31,20 @@ void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes)
   throw std::runtime_error(std::string(name) + ": this GPU cannot give a block " + std::to_string(bytes) +
                            " bytes of shared memory: " + cudaGetErrorString(error));
 }
+#endif
 
 }  // namespace
 
+dim3 checked_blocks(const char* name, const Blocks& blocks) {
+  constexpr std::int64_t kMostX = 0x7fffffff;
+  if (blocks.x < 0 || blocks.x > kMostX || blocks.y < 0 || blocks.y > kMostBlocks || blocks.z < 0 ||
+      blocks.z > kMostBlocks)
+    throw std::runtime_error(std::string(name) + ": a grid must have at most 2147483647 x 65535 x 65535 blocks, got " +
+                             describe(blocks));
+  return dim3(unsigned(blocks.x), unsigned(blocks.y), unsigned(blocks.z));
+}
+
+#ifdef __CUDACC__
 // Checks the status that the launch returns, since cudaGetLastError may return another library's error.
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params) {
   const CudaDeviceGuard guard;

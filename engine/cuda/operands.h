@@ -92,8 +92,7 @@ struct FetchColumns : OperandVisitor<N> {
   }
 };
 
-// Loads elements i ... i + N - 1, which are in row r. With kResults, also loads the gradients to which results are
-// added.
+// Loads elements i ... i + N - 1 of row r. With kResults, also loads the gradients to which results are added.
 template <int N, bool kResults = true>
 struct FetchElements : OperandVisitor<N> {
   std::int64_t i, r;

@@ -1,5 +1,4 @@
-// Reductions within a warp and within a block. Their order is fixed, so results are bit-identical on every run. This
-// header is for .cu files.
+// Reductions within a warp and a block, in a fixed order, so results are bit-identical on every run. For .cu files.
 #pragma once
 #include "engine/cuda/launch.h"
 

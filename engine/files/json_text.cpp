@@ -61,8 +61,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // Stores a value and returns its address. The address stays valid while the value is open, since only the innermost
-  // open value grows.
+  // Stores a value. Returns its address, valid while the value is open, since only the innermost open value grows.
   Json* put(Json v) {
     if (open_.empty()) return &(root_ = std::move(v));
     Json& parent = *open_.back().value;

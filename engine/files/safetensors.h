@@ -25,8 +25,7 @@ struct SafetensorsFile {
 SafetensorsFile read_safetensors(const std::string& path);
 
 // Replaces the file atomically. Tensors are ordered by element size, largest first, then by name. The header is padded
-// so that every tensor is aligned to its element size. Adds the metadata entry `format` = `pt`, which Python libraries
-// need to load the file.
+// so that every tensor is aligned to its element size. Adds the metadata `format` = `pt`, which Python libraries need.
 //
 // Tensors that share storage, offset, shape and dtype are written once, under one of their names, OTHER. For every
 // other name, NAME, the metadata has `alias.NAME` = `OTHER`. The reader makes NAME share OTHER's storage again and

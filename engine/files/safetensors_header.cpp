@@ -23,9 +23,7 @@ constexpr struct StoredType {
 } kTypes[] = {{"F64", DType::f64}, {"F32", DType::f32}, {"BF16", DType::bf16},
               {"I64", DType::i64}, {"I32", DType::i32}, {"U8", DType::u8}};
 
-std::string subject_of(const std::string& key) {
-  return key == kMetadata ? std::string(kMetadata) : "tensor " + quote(key);
-}
+std::string subject_of(const std::string& key) { return key == kMetadata ? key : "tensor " + quote(key); }
 
 class Reader {
  public:
@@ -37,14 +35,6 @@ class Reader {
   [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
     throw FileError(path_, fmt::format(format, std::forward<Arguments>(arguments)...));
   }
-  // An entry's key and the name of one of its values. The key is quoted only if a message needs it.
-  struct Place {
-    const std::string& key;
-    const char* value = "";
-  };
-  [[noreturn]] void refuse(const Place& place, const char* expected, const Json& found) const {
-    refuse(subject_of(place.key) + place.value, expected, found);
-  }
   [[noreturn]] void refuse(const std::string& subject, const char* expected, const Json& found) const {
     fail("{} must be {}, got {}", subject, expected,
          found.is_object()   ? "an object"
@@ -53,7 +43,7 @@ class Reader {
                              : found.dump());
   }
   void watch(std::size_t depth, Json::parse_event_t event, const std::string& key);
-  std::vector<std::int64_t> integers(const Place& place, const Json& array) const;
+  std::vector<std::int64_t> integers(const std::string& name, const char* key, const Json& array) const;
   Entry entry(const std::string& name, const Json& fields) const;
 
   const std::string& path_;
@@ -61,8 +51,7 @@ class Reader {
   std::size_t elements_ = 0;  // number of elements of the last array that were read
 };
 
-// Checks each key and value before the parser stores it, since a malicious header could be nested as deep as it is
-// long.
+// Checks each key and value before the parser stores it: a malicious header could be nested as deep as it is long.
 void Reader::watch(std::size_t depth, Json::parse_event_t event, const std::string& key) {
   using Event = Json::parse_event_t;
   if (event == Event::key) {
@@ -80,26 +69,27 @@ void Reader::watch(std::size_t depth, Json::parse_event_t event, const std::stri
     fail("{}: shape must have at most {} axes, got more", subject_of(top_), kMaxAxes);
 }
 
-std::vector<std::int64_t> Reader::integers(const Place& place, const Json& array) const {
-  if (!array.is_array()) refuse(place, "an array", array);
+std::vector<std::int64_t> Reader::integers(const std::string& name, const char* key, const Json& array) const {
+  if (!array.is_array()) refuse(subject_of(name) + key, "an array", array);
   for (const Json& one : array)
-    if (!one.is_number_unsigned() || one.get<std::uint64_t>() > std::uint64_t(INT64_MAX)) refuse(place, kIntegers, one);
+    if (!one.is_number_unsigned() || one.get<std::uint64_t>() > std::uint64_t(INT64_MAX))
+      refuse(subject_of(name) + key, kIntegers, one);
   return array.get<std::vector<std::int64_t>>();
 }
 
 Entry Reader::entry(const std::string& name, const Json& fields) const {
-  if (!fields.is_object()) refuse(Place{name}, "an object", fields);
+  if (!fields.is_object()) refuse(subject_of(name), "an object", fields);
   for (const char* key : {"dtype", "shape", "data_offsets"})
     if (!fields.contains(key)) fail("{} must have dtype, shape and data_offsets, got no {}", subject_of(name), key);
   for (const auto& [key, value] : fields.items())
     if (key != "dtype" && key != "shape" && key != "data_offsets")
       fail("{} must have only dtype, shape and data_offsets, got {}", subject_of(name), quote(key));
   const Json& type = fields["dtype"];
-  if (!type.is_string()) refuse(Place{name, ": dtype"}, "a string", type);
+  if (!type.is_string()) refuse(subject_of(name) + ": dtype", "a string", type);
   const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return type == t.name; });
-  if (known == std::end(kTypes)) refuse(Place{name, ": dtype"}, "F64, F32, BF16, I64, I32 or U8", type);
-  const std::vector<std::int64_t> sizes = integers({name, ": shape"}, fields["shape"]),
-                                  offsets = integers({name, ": data_offsets"}, fields["data_offsets"]);
+  if (known == std::end(kTypes)) refuse(subject_of(name) + ": dtype", "F64, F32, BF16, I64, I32 or U8", type);
+  const std::vector<std::int64_t> sizes = integers(name, ": shape", fields["shape"]),
+                                  offsets = integers(name, ": data_offsets", fields["data_offsets"]);
   if (offsets.size() != 2) fail("{}: data_offsets must have two entries, got {}", subject_of(name), offsets.size());
 
   // Skips sizes of zero: strides are products of the other sizes, and these products must not overflow.
@@ -123,8 +113,7 @@ Header Reader::read(const std::string& text) {
   const auto found = [&](std::size_t at) {
     return at < text.size() ? fmt::format("0x{:02x}", std::uint8_t(text[at])) : "its end";
   };
-  // The parser would skip a byte order mark and white space, and stop at a zero byte, so we check the first byte
-  // ourselves.
+  // The parser would skip a byte order mark and white space, and stop at a zero byte, so we check for these.
   if (!text.starts_with('{')) fail("byte {}: the header must begin with {{, got {}", kLengthBytes, found(0));
   if (const std::size_t zero = text.find('\0'); zero != text.npos)
     fail("byte {}: the header must not contain zero bytes", kLengthBytes + zero);
@@ -146,7 +135,7 @@ Header Reader::read(const std::string& text) {
       header.entries.emplace_hint(header.entries.end(), key, entry(key, value));
       continue;
     }
-    if (!value.is_object()) refuse(Place{key}, "an object", value);
+    if (!value.is_object()) refuse(subject_of(key), "an object", value);
     for (const auto& [name, datum] : value.items()) {
       if (!datum.is_string()) refuse(fmt::format("{} {}", kMetadata, quote(name)), "a string", datum);
       header.metadata[name] = datum.get<std::string>();

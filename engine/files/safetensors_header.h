@@ -26,8 +26,7 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses a header. Checks each entry, but not whether entries overlap or leave gaps. Throws a FileError that names
-// `path`.
+// Parses a header. Checks each entry, but not for overlaps or gaps. Throws a FileError that names `path`.
 Header parse_header(const std::string& path, const std::string& text);
 
 const char* format_name(DType dtype);  // returns, for example, "F32"

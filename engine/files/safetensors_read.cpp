@@ -56,9 +56,7 @@ std::string read_header_text(const InputFile& file) {
 void check_layout(const InputFile& file, const Header& header, std::uint64_t data_bytes) {
   std::vector<const std::pair<const std::string, Entry>*> order;
   for (const auto& entry : header.entries) order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return std::pair(a->second.begin, a->second.end) < std::pair(b->second.begin, b->second.end);
-  });
+  std::ranges::sort(order, {}, [](const auto* item) { return std::pair(item->second.begin, item->second.end); });
   std::uint64_t end = 0;
   for (const auto* item : order) {
     const auto& [name, entry] = *item;
@@ -77,7 +75,7 @@ void restore_aliases(const std::string& path, SafetensorsFile& result) {
   NamedTensors aliases;
   auto& metadata = result.metadata;
   for (auto item = metadata.lower_bound(std::string(kAliasPrefix));
-       item != metadata.end() && item->first.compare(0, kAliasPrefix.size(), kAliasPrefix) == 0;) {
+       item != metadata.end() && item->first.starts_with(kAliasPrefix);) {
     const std::string name = item->first.substr(kAliasPrefix.size());
     if (name.empty() || name == kMetadata || result.tensors.count(name))
       throw FileError(path, fmt::format("{} {}: the alias must not be the name of a tensor in the file", kMetadata,

@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <vector>
@@ -23,8 +22,8 @@ struct Plan {
 Plan make_plan(const NamedTensors& tensors, const Metadata& metadata) {
   Plan plan{{}, metadata};
   for (const auto& [key, value] : metadata) {
-    FOLDGRAD_CHECK(key.compare(0, kAliasPrefix.size(), kAliasPrefix) != 0,
-                   "safetensors: a metadata key must not begin with \"alias.\", got {}", quote(key));
+    FOLDGRAD_CHECK(!key.starts_with(kAliasPrefix), "safetensors: a metadata key must not begin with \"alias.\", got {}",
+                   quote(key));
     FOLDGRAD_CHECK(key != "format" || value == "pt", "safetensors: the metadata format must be pt, got {}",
                    quote(value));
   }
@@ -42,9 +41,7 @@ Plan make_plan(const NamedTensors& tensors, const Metadata& metadata) {
       plan.metadata[std::string(kAliasPrefix) + name] = other->second;
   }
   // The map is sorted by name, and the sort is stable, so tensors with the same element size stay sorted by name.
-  std::stable_sort(plan.order.begin(), plan.order.end(), [](const auto* a, const auto* b) {
-    return size_of(a->second.dtype()) > size_of(b->second.dtype());
-  });
+  std::ranges::stable_sort(plan.order, std::greater(), [](auto* item) { return size_of(item->second.dtype()); });
   return plan;
 }
 

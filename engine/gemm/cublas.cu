@@ -171,8 +171,7 @@ struct Library {
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (g.batch > INT32_MAX || rounds_twice(dtype, g, p)) return false;
-  // We can tell the library how the matrices are aligned, but not how the bias or the sums are. It may access these in
-  // packs of 16 bytes.
+  // We cannot tell the library how the bias or the sums are aligned, and it may access them in packs of 16 bytes.
   if (alignment(vector_of(p)) < 16) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;

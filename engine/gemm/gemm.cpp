@@ -75,8 +75,7 @@ void begin_with_bias([[maybe_unused]] Device device, DType dtype, Gemm& g, GemmP
 }
 
 // Calls f with p's pointers cast to the element types.
-template <class F>
-void with_type(DType dtype, const Gemm& g, const GemmPointers& p, F f) {
+void with_type(DType dtype, const Gemm& g, const GemmPointers& p, const auto& f) {
   dispatch_floating("gemm", dtype, [&]<class T>(Type<T>) {
     const T *a = static_cast<const T*>(p.a), *b = static_cast<const T*>(p.b);
     if constexpr (std::is_same_v<T, bf16>)

@@ -11,7 +11,6 @@ class OneThread {
   OneThread() { omp_set_num_threads(1); }
   ~OneThread() { omp_set_num_threads(before_); }
   OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
 
  private:
   const int before_ = omp_get_max_threads();

@@ -24,10 +24,7 @@ inline dnnl::stream& onednn_stream() {
 }
 
 // Returns false if oneDNN does not support a case, or has only generic loops for it, which are slower than ours.
-template <class Chosen>
-bool onednn_covers(const Chosen& chosen) {
-  return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0;
-}
+bool onednn_covers(const auto& chosen) { return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0; }
 
 // A primitive and its arguments. The addresses of the arguments may change from call to call.
 struct OnednnPrimitive {
@@ -38,8 +35,8 @@ struct OnednnPrimitive {
   dnnl::memory add(int id, const dnnl::memory::desc& desc) {
     return arguments[id] = dnnl::memory(desc, onednn_engine(), nullptr);
   }
-  template <class Primitive, class Chosen>
-  void set(const Chosen& chosen) {
+  template <class Primitive>
+  void set(const auto& chosen) {
     primitive = Primitive(chosen);
     add(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
     scratch_bytes = chosen.scratchpad_desc().get_size();

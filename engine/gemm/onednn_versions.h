@@ -10,8 +10,7 @@ namespace foldgrad {
 
 // Returns oneDNN's first implementation of an operation, skipping implementations with `avoided` in their names.
 // Returns an empty object if there is none. `operation` holds the arguments that describe the operation, which are the
-// same in both versions. Backward operations also need `forward`, the implementation that was chosen for the forward
-// operation.
+// same in both versions. Backward operations also need `forward`, the forward operation's implementation.
 template <class Primitive, class... Operation, class... Forward>
 typename Primitive::primitive_desc choose_implementation(const dnnl::primitive_attr& attributes,
                                                          std::string_view avoided,
@@ -42,12 +41,11 @@ inline void append_eltwise(dnnl::post_ops& after, dnnl::algorithm f, float alpha
 
 // Scales a product by alpha before all other post-ops. If one of these post-ops adds something, oneDNN 3 has only
 // generic loops for the product.
-inline void scale_product(dnnl::primitive_attr& attributes, dnnl::post_ops& after, float alpha) {
+inline void scale_product([[maybe_unused]] dnnl::primitive_attr& attributes, [[maybe_unused]] dnnl::post_ops& after,
+                          float alpha) {
 #if DNNL_VERSION_MAJOR < 3
-  static_cast<void>(after);
   attributes.set_output_scales(0, {alpha});
 #else
-  static_cast<void>(attributes);
   after.append_eltwise(dnnl::algorithm::eltwise_linear, alpha, 0);
 #endif
 }

@@ -56,9 +56,8 @@ inline std::int64_t begin_of_part(std::int64_t n, std::int64_t part, std::int64_
 }
 
 // Multiplies parts of the terms, each into its own f32 matrix, and adds these matrices to C in order.
-template <class Multiply>
 void multiply_parts_of_terms(std::int64_t parts, DType dtype, const Gemm& g, const GemmPointers& p,
-                             const Multiply& multiply) {
+                             const auto& multiply) {
   const GemmStrides stride(g);
   const std::int64_t elements = g.m * g.n;
   const auto memory = memory::allocate(Device::cpu, std::size_t(parts * elements) * sizeof(float));
@@ -89,8 +88,7 @@ void multiply_parts_of_terms(std::int64_t parts, DType dtype, const Gemm& g, con
 }
 
 // Calls multiply(dtype, part, pointers) for each piece of a resolved product, on all threads.
-template <class Multiply>
-void multiply_in_pieces(DType dtype, const Gemm& g, const GemmPointers& p, const Multiply& multiply) {
+void multiply_in_pieces(DType dtype, const Gemm& g, const GemmPointers& p, const auto& multiply) {
   const Cut cut = cut_of(dtype, g);
   if (cut.terms > 1) return multiply_parts_of_terms(cut.terms, dtype, g, p, multiply);
   const GemmStrides stride(g);

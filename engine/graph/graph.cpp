@@ -53,8 +53,7 @@ Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vec
     }
     absorb(graph.nodes.back(), node, inner);
   }
-  // Makes x the first operand. x is the result of another node or, if there is no such operand, a value that is not a
-  // parameter.
+  // Makes x the first operand: the result of another node or, if there is none, a value that is not a parameter.
   std::set<int> computed;
   for (GraphNode& node : graph.nodes) {
     const auto rank = [&](int v) { return computed.count(v) ? 0 : graph.values[v].parameter.empty() ? 1 : 2; };

@@ -29,7 +29,6 @@ inline constexpr const char* kNormalizer = "normalizer";
 // A use of a value, as operand number `operand` of node `node`.
 struct GraphUse {
   int node, operand;
-  bool operator==(const GraphUse&) const = default;
 };
 
 struct Graph {

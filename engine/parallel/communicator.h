@@ -25,8 +25,7 @@ namespace foldgrad {
 
 class DeviceLink;
 
-// Thrown if another rank has failed or does not answer. The message names the operation, the training step and the
-// ranks.
+// Thrown if another rank has failed or does not answer. The message names the operation, training step and ranks.
 class CommunicationError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -39,7 +38,6 @@ class Communicator {
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -71,8 +69,7 @@ class Communicator {
   bool any(bool flag);  // returns true if `flag` is true on any rank
   void barrier() { (void)any(false); }
 
-  // Returns a communicator for another thread of each rank. It must not outlive this communicator. All ranks must call
-  // this.
+  // Returns a communicator for another thread of each rank. It must not outlive this one. All ranks must call this.
   virtual std::unique_ptr<Communicator> another() = 0;
   // Makes operations that wait, now or later, throw CommunicationError. Any thread may call this.
   virtual void interrupt() = 0;

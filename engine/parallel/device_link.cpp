@@ -8,8 +8,7 @@
 namespace foldgrad {
 
 std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenDeviceLink& open, std::string& trouble) {
-  // Returns true if `step` succeeds on all ranks. `step` must not communicate, since a rank that failed would not
-  // answer.
+  // Returns true if `step` succeeds on all ranks. `step` must not communicate: a failed rank would not answer.
   const auto all_can = [&](const std::function<void()>& step) {
     std::string own;
     try {

@@ -41,7 +41,6 @@ struct TeamState {
   std::unique_ptr<DeviceLink> link{};
 
   bool is_here(int rank) const { return rank >= first && rank < first + local; }
-  int process_of(int rank) const { return rank / local; }
   void fail(std::exception_ptr reason) {
     const std::lock_guard lock(mutex);
     if (!failure) failure = reason;
@@ -102,11 +101,11 @@ class TeamMember final : public Communicator {
   }
 
   void exchange_there(int partner, std::span<const std::byte> out, std::span<std::byte> in, Clock::time_point until) {
-    team_.options.processes->exchange(team_.process_of(partner), tag(rank(), partner), out, tag(partner, rank()), in,
-                                      [&] {
-                                        const bool ended = has_ended();
-                                        if (ended || Clock::now() > until) give_up(partner, ended);
-                                      });
+    const auto waiting = [&] {
+      if (const bool ended = has_ended(); ended || Clock::now() > until) give_up(partner, ended);
+    };
+    const int process = partner / team_.local;
+    team_.options.processes->exchange(process, tag(rank(), partner), out, tag(partner, rank()), in, waiting);
   }
 
   void waits(int change) {

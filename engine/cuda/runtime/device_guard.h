@@ -26,11 +26,10 @@ class CudaDeviceGuard {
     if (changes_) restore_cuda_device(before_);
   }
   CudaDeviceGuard(const CudaDeviceGuard&) = delete;
-  CudaDeviceGuard& operator=(const CudaDeviceGuard&) = delete;
 
  private:
-  int before_;
-  bool changes_;
+  const int before_;
+  const bool changes_;
 };
 
 // Holds one object per device, such as a stream or a library handle.

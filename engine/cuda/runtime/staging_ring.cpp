@@ -6,8 +6,7 @@ namespace foldgrad {
 
 std::size_t StagingRing::reserve(std::size_t bytes) {
   const std::size_t begin = end_ + bytes <= size_ ? end_ : 0, end = begin + bytes;
-  // A part that does not fit at the end of the ring begins at 0. So the parts that it overlaps need not be the oldest
-  // ones.
+  // A part that does not fit at the end of the ring begins at 0, so the parts that it overlaps need not be the oldest.
   std::size_t done = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].begin < end && begin < parts_[i].end) done = i + 1;

@@ -1,5 +1,4 @@
-// A ring buffer in host memory for copies to the device. We write to one part while the device still copies from other
-// parts.
+// A ring buffer in host memory for copies to the device. We write to one part while the device reads others.
 //
 // A copy to the device may be queued behind kernels if its source does not change until the device has read it. So we
 // copy the values into a free part of the ring, and queue a copy from there. If the ring is full, we wait for the

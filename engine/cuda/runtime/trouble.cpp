@@ -6,9 +6,7 @@
 
 namespace foldgrad {
 namespace {
-
 std::string version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
-
 }  // namespace
 
 std::string explain(const CudaMachine& m, int index) {

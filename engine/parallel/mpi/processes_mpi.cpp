@@ -38,8 +38,7 @@ class MpiProcesses final : public Processes {
     MPI_Comm_size(MPI_COMM_WORLD, &count_);
   }
   ~MpiProcesses() override {
-    // If an exception ends this process, the others may never reach MPI_Finalize, and our call would wait for them
-    // forever.
+    // If an exception ends this process, the others may never reach MPI_Finalize, and our call would never return.
     if (std::uncaught_exceptions() == 0) MPI_Finalize();
   }
 

@@ -15,8 +15,7 @@ class NcclLink final : public DeviceLink {
  public:
   NcclLink(const Uuid& uuid, cudaStream_t stream) : uuid_(uuid), stream_(stream) {}
   ~NcclLink() override {
-    // If an exception ends this process, the other ranks may never call ncclCommDestroy, and our call would wait for
-    // them forever.
+    // If an exception ends this process, the other ranks may never call ncclCommDestroy, and ours would never return.
     if (comm_) std::uncaught_exceptions() == 0 && !failed_ ? ncclCommDestroy(comm_) : ncclCommAbort(comm_);
   }
 

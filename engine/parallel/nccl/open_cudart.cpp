@@ -8,11 +8,9 @@
 
 namespace foldgrad {
 namespace {
-
 auto find_nccl() {
   return find_in_module<DeviceLink*(const DeviceLink::Uuid&, cudaStream_t)>("foldgrad_nccl.so", "foldgrad_open_nccl");
 }
-
 }  // namespace
 
 std::unique_ptr<DeviceLink> open_nccl() {

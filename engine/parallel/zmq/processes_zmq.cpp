@@ -1,6 +1,5 @@
 // Implements Processes with ZeroMQ, as a separate library (engine/parallel/processes.h). At first each process has only
-// the address of process 0, for example from torchrun. The inbox of a process is a port on its machine; other processes
-// send their messages there.
+// the address of process 0, for example from torchrun. A process receives messages at its inbox, a port on its machine.
 #include <netdb.h>
 #include <zmq.h>
 
