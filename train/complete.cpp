@@ -1,11 +1,9 @@
-#include "train/complete.h"
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <set>
 
 #include "models/normalizers/normalizer.h"
 #include "train/config/config.h"
+#include "train/program.h"
 
 namespace foldgrad {
 namespace {
@@ -54,10 +52,6 @@ std::vector<const CLI::Option*> options_of(const CLI::App* command) {
   return all;
 }
 
-std::vector<const CLI::App*> commands_of(const CLI::App* command) {
-  return command->get_subcommands([](const CLI::App*) { return true; });
-}
-
 // Returns the option whose value is the word after `word`, or null if there is none.
 const CLI::Option* taker(const CLI::App* command, const std::string& word) {
   if (!word.starts_with('-')) return nullptr;
@@ -74,7 +68,7 @@ Words following(const CLI::App* command, const std::string& word) {
       for (const std::string& name : option->get_lnames()) all.push_back("--" + name);
     return all;
   }
-  for (const CLI::App* known : commands_of(command)) all.push_back(known->get_name());
+  for (const CLI::App* known : command->get_subcommands({})) all.push_back(known->get_name());
   return command->get_name() == "norms" ? normalizer_names() : all;
 }
 
@@ -91,7 +85,7 @@ Words completions(const CLI::App& program, Words words) {
       open = nullptr;  // this word is a value, even if it begins with a dash
       continue;
     }
-    for (const CLI::App* known : commands_of(command))
+    for (const CLI::App* known : command->get_subcommands({}))
       if (known->check_name(word)) command = known;
   }
   std::string before;  // "--dtype=" of "--dtype=f3"
@@ -100,12 +94,10 @@ Words completions(const CLI::App& program, Words words) {
       before = last.substr(0, equals + 1);
       last.erase(0, equals + 1);
     }
-  Words all = open ? values_of(*open, last) : following(command, last);
-  std::erase_if(all, [&](const std::string& word) { return !word.starts_with(last); });
-  for (std::string& word : all) word.insert(0, before);
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
+  std::set<std::string> all;
+  for (const std::string& word : open ? values_of(*open, last) : following(command, last))
+    if (word.starts_with(last)) all.insert(before + word);
+  return {all.begin(), all.end()};
 }
 
 }  // namespace foldgrad

@@ -1,14 +1,13 @@
-#include "train/manual.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 
+#include "train/program.h"
+
 namespace foldgrad {
 namespace {
 
-// Escapes text, so that man prints it unchanged. `\&` keeps man from reading a line that begins with a dot as a
-// request.
+// Escapes text, so that man prints it unchanged. `\&` keeps a line that begins with a dot from being a request.
 std::string plain(const std::string& text) {
   std::string all;
   for (const char c : text) {
@@ -43,7 +42,7 @@ std::string option_entries(const CLI::App& command) {
 // Returns a section for each command below `command`; `name` is its full name.
 std::string sections(const CLI::App& command, const std::string& name) {
   std::string text;
-  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* sub : command.get_subcommands({})) {
     const std::string full_name = name + " " + sub->get_display_name(/*with_aliases=*/true);
     text += fmt::format(".SS \"{}\"\n{}.\n{}", plain(full_name), plain(sub->get_description()), option_entries(*sub));
     if (!sub->get_footer().empty()) text += fmt::format(".PP\n{}\n", plain(sub->get_footer()));

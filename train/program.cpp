@@ -13,8 +13,6 @@
 #include "engine/cpu/threads.h"
 #include "engine/device.h"
 #include "train/commands/commands.h"
-#include "train/complete.h"
-#include "train/manual.h"
 #include "train/runs/directory.h"
 #include "train/system/printable.h"
 #include "train/system/signals.h"

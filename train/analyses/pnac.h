@@ -37,8 +37,7 @@ double mean_of(const std::vector<double>& values);
 struct MovingMeans {
   std::vector<double> arithmetic, geometric;
 };
-// Throws std::invalid_argument if the window is below 1 or above the number of values. The geometric mean of a negative
-// value is NaN.
+// Throws std::invalid_argument unless the window is in [1, number of values]. A negative value's geometric mean is NaN.
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window);
 
 constexpr std::int64_t kTraceWindow = 4;  // the default window of UN

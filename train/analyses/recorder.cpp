@@ -57,14 +57,12 @@ void Recorder::watch(bool on) {
   }
 }
 
-Recorder::Phase* Recorder::phase_of(std::int64_t update) {
-  for (Phase& phase : phases_)
-    if (update >= phase.of.first && update <= phase.of.last) return &phase;
-  return nullptr;
+bool Recorder::records(std::int64_t update) const {
+  return std::ranges::any_of(phases_, [=](const Phase& p) { return update >= p.of.first && update <= p.of.last; });
 }
 
 void Recorder::begin(std::int64_t update) {
-  if (!phases_.empty()) watch(phase_of(update) != nullptr);
+  if (!phases_.empty()) watch(records(update));
 }
 
 void Recorder::end(std::int64_t update) {
@@ -84,7 +82,7 @@ void Recorder::end(std::int64_t update) {
     phase.recording.updates.insert(phase.recording.updates.end(), batches, update);
     phase.unsaved = true;
   }
-  if (phase_of(update)) watch(false);
+  if (records(update)) watch(false);
 }
 
 std::vector<std::string> Recorder::resume(std::int64_t update) {

@@ -38,7 +38,7 @@ class Recorder final : public UpdateObserver {
     bool unsaved = false;
   };
 
-  Phase* phase_of(std::int64_t update);
+  bool records(std::int64_t update) const;
   void watch(bool on);
   std::string path_of(const Phase& phase) const { return directory_ + "/" + phase.of.name + ".safetensors"; }
 

@@ -20,13 +20,12 @@ const Tensor& needed_tensor(const SafetensorsFile& file, const std::string& path
 // Moves a tensor out of the file. Returns an empty tensor if the file does not have it.
 template <class T>
 std::vector<T> take(SafetensorsFile& file, const std::string& path, const std::string& name, const Shape& shape) {
-  const auto found = file.tensors.find(name);
-  if (found == file.tensors.end()) return {};
-  const Tensor tensor = found->second;
+  const auto found = file.tensors.extract(name);
+  if (!found) return {};
+  const Tensor& tensor = found.mapped();
   if (tensor.dtype() != dtype_of<T> || tensor.shape() != shape)
     throw FileError(path, fmt::format("{} must be {} {}, got {} {}", name, foldgrad::name(dtype_of<T>), shape,
                                       foldgrad::name(tensor.dtype()), tensor.shape()));
-  file.tensors.erase(found);
   return tensor.values<T>();
 }
 

@@ -163,8 +163,7 @@ void verify(const std::string& path, const std::vector<std::string>& without) {
     if (!contains(without, name)) verify_file(path + "/" + name, entry, manifest_path);
 }
 
-// Returns LATEST, then older checkpoints, newest first. Checkpoints newer than LATEST, from before a rollback, come
-// last.
+// Returns LATEST, then older checkpoints, newest first. Those newer than LATEST, from before a rollback, come last.
 std::vector<std::string> candidates(const std::string& checkpoints) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
   std::ranges::reverse(steps);

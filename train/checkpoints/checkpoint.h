@@ -41,8 +41,7 @@ struct SaveOptions {
   std::int64_t keep = 5;
   // The step that BEST should name. If that step has no checkpoint, BEST is removed.
   std::int64_t best = -1;
-  // Writes additional files into the checkpoint's directory. Each checkpoint has its own copies, so that damage to one
-  // checkpoint leaves the others intact.
+  // Writes more files into the checkpoint's directory. Checkpoints do not share files, so that damage stays within one.
   std::function<void(const std::string& directory)> companions = {};
 };
 

@@ -17,8 +17,7 @@ constexpr const char* kConfig = "/config.json";
 constexpr const char* kModel = "/model.safetensors";
 constexpr const char* kNormState = "/norm_state.safetensors";
 
-// Returns the tensor `name`, which must have the given shape. An integer tensor must also have the given dtype; a
-// floating-point tensor is converted.
+// Returns the tensor `name`, which must have this shape. Integers must be `dtype`; floating point is converted to it.
 Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::string& name, const Shape& shape,
                DType dtype) {
   const auto found = tensors.find(name);
@@ -48,8 +47,7 @@ void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors
       throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
 }
 
-// Throws CheckpointError if a file is too large for a vocabulary. A sparse file, for instance, would take hours to
-// copy.
+// Throws CheckpointError if a file is too large for a vocabulary. A sparse file, say, would take hours to copy.
 void require_vocabulary(const std::string& directory) try {
   constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 28;  // the limit of read_file()
   if (!file_exists(directory)) return;

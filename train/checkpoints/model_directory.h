@@ -28,18 +28,15 @@ std::string find_model_directory(const std::string& path);
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
 
-// Returns the SHA-256 of config.json and of the tensor files, by file name. Leaves out missing files. Throws
-// CheckpointError.
+// Returns the SHA-256 of config.json and of the tensor files, if they exist, by file name. Throws CheckpointError.
 std::map<std::string, std::string> model_digests(const std::string& directory);
 
-// Returns the path of config.toml of the run that saved the model at `path` as a checkpoint, or an empty string if
-// there is no such file.
+// Returns the path of config.toml of the run that saved the model at `path` as a checkpoint; "" if there is none.
 std::string find_run_config(const std::string& path);
 
 // Creates `directory` and writes the model. `vocabulary` is a directory to copy, or empty; it need not exist.
 // config.json is written last, since a directory without it is not a model. Throws FileError if writing fails or if
-// `directory` already contains a model. Throws NonFiniteError before writing anything if the model has numbers that are
-// not finite.
+// `directory` already contains a model. Throws NonFiniteError, before writing, if a number is not finite.
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary = "");
 
 // Copies the vocabulary of a model to DIRECTORY/vocabulary, replacing one from an earlier attempt. Returns false if

@@ -1,5 +1,4 @@
-// Checks that numbers are finite, both in models that we read or write and in computations, and that counters are in
-// range.
+// Checks that numbers in models and computations are finite, and that counters are in range.
 #pragma once
 #include <stdexcept>
 

@@ -67,10 +67,7 @@ void run_iteration(Normalizer& norm, const Entries& q) {
   norm.apply(tape.constant(Tensor::of({1, norm.channels()}, x)), {.training = true});
 }
 
-bool has(const Normalizer& norm, const char* buffer) { return norm.state().count(buffer) > 0; }
-
-// The outcome of the test [UN-19] when entry `slot` of the window becomes q, or `undecided` if rounding could change
-// it.
+// The outcome of the test [UN-19] when entry `slot` of the window becomes q; `undecided` if rounding could change it.
 enum class Verdict { usual, outlier, undecided };
 Verdict verdict(const NormalizerOptions& options, const Entries& before, std::size_t slot, double q) {
   if (!options.flag("flag_low") && q <= before[slot]) return Verdict::usual;
@@ -99,7 +96,7 @@ std::string iterations_skipped(const std::vector<Normalizer*>& sites) {
   double most = 0;
   std::string where;
   for (const Normalizer* norm : sites) {
-    if (!has(*norm, "win_sq") || item(*norm, "iters") == 0) continue;
+    if (!norm->state().contains("win_sq") || item(*norm, "iters") == 0) continue;
     const double share = double(item(*norm, "skips")) / double(item(*norm, "iters"));
     if (share > most) most = share, where = norm->site();
   }
@@ -116,7 +113,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
   double least = std::numeric_limits<double>::infinity(), greatest = 0;
   std::string first;
   for (const Normalizer* norm : sites) {
-    if (!has(*norm, "win_sq")) continue;
+    if (!norm->state().contains("win_sq")) continue;
     const WindowStatistics windows(*norm);
     if (!windows.full()) continue;
     const Entries running = numbers(*norm, "run_var");
@@ -142,7 +139,8 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
 OwnedNormalizers outlier_tests(Model& model, const std::string& granularity) {
   OwnedNormalizers tests;
   for (const Normalizer* norm : model.normalizers()) {
-    if (!norm->info().outlier_test || norm->options().text("mode") != "paper" || !has(*norm, "win_sq")) continue;
+    if (!norm->info().outlier_test || norm->options().text("mode") != "paper" || !norm->state().contains("win_sq"))
+      continue;
     if (!WindowStatistics(*norm).full()) continue;
     std::map<std::string, std::string> options = norm->options().all();
     options.insert_or_assign("filtration", "1");

@@ -96,8 +96,7 @@ void check_digests(const std::string& directory, const std::string& digests, std
   }
 }
 
-// Reports each pair that cannot be read, each file whose counterpart in the other language is missing, and each file
-// that is listed in a digest file but is missing or has a different digest.
+// Reports unreadable pairs, files without a counterpart in the other language, and the findings of check_digests().
 Answer run_verify(const DataOptions& o) {
   std::vector<std::string> found;
   const std::vector<std::string> names = pair_names(o.directory, o.source, o.target);

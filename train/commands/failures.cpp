@@ -74,8 +74,7 @@ Answer launched(std::string& device, double timeout, const std::function<Answer(
   device = device_of(launch, device);
   if (launch.rank > 0) {
     begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
-    // Waits for process 0. If process 0 has the same error, it prints the error once (and may log it) and ends all
-    // processes.
+    // Waits for process 0. If it has the same error, it prints (and may log) the error once and ends all processes.
     before_error = [] {
       end_when_interrupted();
       std::this_thread::sleep_for(std::chrono::seconds(2));

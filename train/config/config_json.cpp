@@ -18,8 +18,7 @@ ordered_json option_json(const NormalizerOption& option, const std::string& valu
   return value;
 }
 
-// Returns the members of norm.NAME as strings. They must be strings or, if `others` is true, strings, numbers or
-// booleans.
+// Returns the members of norm.NAME as strings. They must be strings or, with `others`, numbers or booleans.
 std::map<std::string, std::string> texts_of(const json& norm, const char* name, bool others) {
   std::map<std::string, std::string> texts;
   if (!norm.contains(name)) return texts;

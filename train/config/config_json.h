@@ -43,11 +43,10 @@ void read_key(const nlohmann::json& section, const ConfigKey& key, T& member) {
     require(found->is_array() && std::ranges::all_of(*found, is_size),
             fmt::format("an array of integers in [0, {}]", kMostOfASize));
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-    const auto is_text = [](const nlohmann::json& v) { return v.is_string(); };
-    require(found->is_array() && std::ranges::all_of(*found, is_text), "an array of text");
+    require(found->is_array() && std::ranges::all_of(*found, &nlohmann::json::is_string), "an array of text");
   } else if constexpr (std::is_same_v<T, std::array<double, 3>>) {
-    const auto is_number = [](const nlohmann::json& v) { return v.is_number(); };
-    require(found->is_array() && found->size() == 3 && std::ranges::all_of(*found, is_number), "three numbers");
+    require(found->is_array() && found->size() == 3 && std::ranges::all_of(*found, &nlohmann::json::is_number),
+            "three numbers");
   } else {
     require(found->is_string(), "text");
   }

@@ -37,8 +37,7 @@ inline const Family& family_of(const Model& model) { return family(model.family(
 const Family& default_family();
 std::vector<std::string> family_names();
 
-// Adds a row to the table. Call it at the start of the program, from one thread. Throws std::invalid_argument if the
-// name is taken.
+// Adds a row. Call it at the start of the program, from one thread. Throws std::invalid_argument if the name is taken.
 void register_family(Family family);
 
 // Returns the library's rows, the default family's first.

@@ -1,5 +1,4 @@
-// The sections that all configurations have. Each is a struct, followed by a function that visits the keys of its
-// members.
+// The sections that all configurations have. Each is a struct, followed by a function that visits its keys.
 //
 // visit_keys(section, visitor) calls visitor(member, ConfigKey) for every key. A member is std::int64_t, double, bool,
 // std::string, a vector of std::int64_t or std::string, or an enumeration with names (models/options/names.h).

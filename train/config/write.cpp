@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "engine/check.h"
 #include "models/normalizers/normalizer.h"
@@ -57,8 +58,7 @@ std::string norm_tables(const ExperimentConfig& config) {
   return text;
 }
 
-// The lines of each section. The sections are in the order of their first lines. [train] has keys of the task as well
-// as common ones.
+// The lines of each section, in the order of their first lines. [train] has keys of the task as well as common ones.
 using Sections = nlohmann::ordered_map<std::string, std::string>;
 
 void add_to(Sections& sections, const std::string& section, const std::string& lines) {
@@ -120,6 +120,28 @@ std::string key_named(std::string name) {
     for (const auto& [key, value] : default_keys(family))
       if (key.name == name) return key.full_name();
   return "";
+}
+
+std::string with_keys(const ExperimentConfig& config, const std::string& message) {
+  const std::string& norm = config.blocks().normalizer;
+  const std::size_t colon = message.find(": ");
+  const std::string who = message.substr(0, colon);
+  if (colon == message.npos || (who != config.family && who != norm)) return message;
+  std::map<std::string, std::string> keys;  // the full name of each key, by its name in messages
+  if (who == norm) {
+    for (const NormalizerOption& option : normalizer_info(norm).options)
+      keys[option.name] = fmt::format("norm.{}.{}", norm, option.name);
+  } else {
+    for (const auto& [key, value] : keys_of(config)) keys.emplace(key.name, key.full_name());
+    keys["normalizer"] = "norm.name";
+  }
+  std::istringstream text(message.substr(colon + 2));
+  std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
+  const bool begins_with_key = keys.contains(words.at(0));
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (keys.contains(words[i]) && (i == 0 || (i + 1 < words.size() && words[i + 1] == "="))) words[i] = keys[words[i]];
+  const std::string place = who == norm ? fmt::format("norm.name = \"{}\": ", norm) : "[model]: ";
+  return fmt::format("{}{}", begins_with_key ? "" : place, fmt::join(words, " "));
 }
 
 NormWarmup norm_warmup(const BlockConfig& config) {

@@ -7,8 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "engine/files/atomic_file.h"
 #include "train/system/child_process.h"
@@ -93,8 +91,7 @@ Download in_archives(const Download& archive, const std::string& root) {
 void take_archives(const DataSet& set, const std::vector<std::string>& files, const std::string& root) {
   for (const std::string& file : files) {
     const std::string digest = sha256_of_file(file);
-    const auto found =
-        std::ranges::find_if(set.archives, [&](const Download& archive) { return archive.sha256 == digest; });
+    const auto found = std::ranges::find(set.archives, digest, &Download::sha256);
     if (found == set.archives.end())
       throw FileError(file,
                       fmt::format("has SHA-256 {}, which is not the digest of an archive of {}", digest, set.name));

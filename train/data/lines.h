@@ -11,8 +11,10 @@ namespace foldgrad {
 // Throws FileError, which names the file, if it cannot be read. If a line is not UTF-8, FileError also names the line.
 std::vector<std::string> read_lines(const std::string& path);
 
+using Lines = std::vector<std::string>;
+
 struct ParallelText {
-  std::vector<std::string> source, target;  // line i of `target` translates line i of `source`
+  Lines source, target;  // line i of `target` translates line i of `source`
 };
 
 // The length limit for words in text to translate, in bytes. The time that some subword models take grows with the

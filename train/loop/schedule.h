@@ -1,5 +1,4 @@
-// Learning rates as functions of n, the number of updates made so far. There is no other state, so resuming needs only
-// n.
+// Learning rates as functions of n, the number of updates made so far. There is no other state to resume.
 //
 //   All three begin with a linear warm-up of W updates:
 //   [SCH-1]  lr(n) = initial + n (peak - initial) / W                                   for n < W

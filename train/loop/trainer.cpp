@@ -1,7 +1,5 @@
 #include "train/loop/trainer.h"
 
-#include <algorithm>
-#include <iterator>
 #include <limits>
 
 #include "engine/contains.h"
@@ -19,12 +17,6 @@ NamedTensors part_of(const NamedTensors& batch, const Communicator* communicator
   return part_of(batch, B * r / R, B * (r + 1) / R);
 }
 
-void check_options(const TrainerOptions& o) {
-  FOLDGRAD_CHECK(o.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", o.accumulate);
-  FOLDGRAD_CHECK(o.clip >= 0, "trainer: clip must be at least 0, got {}", o.clip);
-  FOLDGRAD_CHECK(o.agc >= 0, "trainer: agc must be at least 0, got {}", o.agc);
-}
-
 }  // namespace
 
 Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
@@ -34,10 +26,12 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
       schedule_(schedule),
       options_(options),
       communicator_(communicator),
-      parameters_(task.model().parameters()) {
-  check_options(options);
-  std::ranges::copy_if(parameters_, std::back_inserter(trained_),
-                       [updated = optimizer.parameters()](Parameter* p) { return contains(updated, p); });
+      parameters_(task.model().parameters()),
+      trained_(parameters_) {
+  FOLDGRAD_CHECK(options.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", options.accumulate);
+  FOLDGRAD_CHECK(options.clip >= 0, "trainer: clip must be at least 0, got {}", options.clip);
+  FOLDGRAD_CHECK(options.agc >= 0, "trainer: agc must be at least 0, got {}", options.agc);
+  std::erase_if(trained_, [updated = optimizer.parameters()](Parameter* p) { return !contains(updated, p); });
   clipped_adaptively_ = trained_;
   if (options.agc_exclude == Unclipped::output)
     std::erase_if(clipped_adaptively_,
@@ -71,8 +65,7 @@ Trainer::Record Trainer::update(Tape& tape, bool send_early) {
                                     send_early && k + 1 == options_.accumulate));
   if (gradient_sum_) gradient_sum_->finish(record.losses);
   if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
-  // Computes the norm even without clipping, since the norm reveals non-finite gradients before they spoil the
-  // parameters.
+  // Computes the norm even without clipping: it reveals non-finite gradients before they spoil the parameters.
   const GradientClip clip =
       clip_by_norm(trained_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;

@@ -38,8 +38,7 @@ struct ReportSums {
   bool operator==(const ReportSums&) const = default;
 };
 
-// Everything that determines the next updates and the next report, except the data and the settings. The number of
-// updates is in the optimizer's state.
+// All that determines the next updates and report, except data and settings. The optimizer's state counts the updates.
 struct TrainingState {
   NamedTensors parameters, normalizers, optimizer, average;
   DataCursor cursor;
@@ -96,8 +95,7 @@ class Trainer {
   std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
-  // The model's parameters except frozen ones. With a communicator, only these parameters have the gradients of the
-  // whole batch.
+  // The model's parameters except frozen ones. With a communicator, only these have the gradients of the whole batch.
   const std::vector<Parameter*>& trained() const { return trained_; }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null if average_decay is 0
 
@@ -115,8 +113,7 @@ class Trainer {
     std::int64_t weight = 0, work = 0;
   };
 
-  // With `send_early`, an observer of the tape sends each gradient as soon as the last batch's backward pass has
-  // completed it.
+  // With `send_early`, the tape's observer sends each gradient as soon as the last batch's backward pass completes it.
   Record update(Tape& tape, bool send_early);
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
   Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -43,11 +44,12 @@ std::int64_t window_of(const std::vector<RecordedPhase>& phases) {
 }
 
 bool all_channels_fit(const std::vector<RecordedPhase>& phases) {
+  constexpr std::size_t kMostTraceBytes = std::size_t(16) << 20;
   std::size_t bytes = 0;
   for (const RecordedPhase& phase : phases)
     for (const SiteRecording& s : phase.recording.sites)
       bytes += (s.q.size() + s.G.size()) * sizeof(float) + s.flag.size();
-  return std::int64_t(bytes) <= kMostTraceBytes;
+  return bytes <= kMostTraceBytes;
 }
 
 std::vector<std::int64_t> traced_channels(const Recording& first, std::size_t site, bool all) {
@@ -83,6 +85,24 @@ ordered_json trace_of(const std::vector<RecordedPhase>& phases, std::size_t site
   return trace;
 }
 
+// Means of pnac_of_noise(), by number of iterations and channels.
+using NoiseMeans = std::map<std::pair<std::int64_t, std::int64_t>, double>;
+
+// Returns the means of a site's PNAC in each phase (recordings_json()). `noise` caches those of noise for later calls.
+ordered_json pnac_json(const std::vector<RecordedPhase>& phases, std::size_t site, std::int64_t window,
+                       NoiseMeans& noise) {
+  ordered_json means;
+  for (const auto& [name, path, recording] : phases) {
+    const SiteRecording& s = recording.sites[site];
+    means["q " + name] = mean_of(pnac(s.q, s.channels, window));
+    if (!s.G.empty()) means["G " + name] = mean_of(pnac(s.G, s.channels, window));
+    const auto [mean, added] = noise.try_emplace({recording.rows(), s.channels});
+    if (added) mean->second = mean_of(pnac_of_noise(recording.rows(), s.channels, window));
+    means["noise " + name] = mean->second;
+  }
+  return means;
+}
+
 }  // namespace
 
 std::vector<RecordedPhase> recorded_phases(const std::string& run) {
@@ -93,17 +113,6 @@ std::vector<RecordedPhase> recorded_phases(const std::string& run) {
   }
   if (!phases.empty()) require_model_of(run, phases);
   return phases;
-}
-
-std::vector<PnacCurve> pnac_curves(const RecordedPhase& phase, std::size_t site, std::int64_t window,
-                                   NoiseCurves& noise) {
-  const SiteRecording& s = phase.recording.sites[site];
-  const std::int64_t rows = phase.recording.rows();
-  const auto [control, added] = noise.try_emplace({rows, s.channels});
-  if (added) control->second = pnac_of_noise(rows, s.channels, window);
-  return {{"q " + phase.name, pnac(s.q, s.channels, window)},
-          {"G " + phase.name, s.G.empty() ? std::vector<double>() : pnac(s.G, s.channels, window)},
-          {"noise " + phase.name, control->second}};
 }
 
 ordered_json recordings_json(const std::string& run) {
@@ -118,14 +127,11 @@ ordered_json recordings_json(const std::string& run) {
                              {"last", recording.updates.back()},
                              {"windows", window > 0 ? recording.rows() - window + 1 : 0},
                              {"updates", recording.updates}});
-  NoiseCurves noise;
+  NoiseMeans noise;
   const bool all_channels = all_channels_fit(phases);
   for (std::size_t i = 0; i < first.sites.size(); ++i) {
     ordered_json site{{"site", first.sites[i].site}, {"channels", first.sites[i].channels}};
-    if (window > 0)
-      for (const RecordedPhase& phase : phases)
-        for (const auto& [name, percent] : pnac_curves(phase, i, window, noise))
-          if (!percent.empty()) site["pnac"][name] = mean_of(percent);
+    if (window > 0) site["pnac"] = pnac_json(phases, i, window, noise);
     site["trace"] = trace_of(phases, i, all_channels);
     all["sites"].push_back(std::move(site));
   }

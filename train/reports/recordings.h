@@ -1,10 +1,7 @@
-// The recordings of a run's normalizers, which exist if its configuration has [record], and their summary for the
-// report.
+// The recordings of a run's normalizers, made if its configuration has [record], and their summary for the report.
 #pragma once
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 
 #include "train/analyses/recording.h"
 
@@ -19,17 +16,6 @@ struct RecordedPhase {
 // Reads all recordings of a run. Throws FileError unless all of them record the run's model, with the same sites.
 std::vector<RecordedPhase> recorded_phases(const std::string& run);
 
-using PnacCurve = std::pair<std::string, std::vector<double>>;
-using NoiseCurves = std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>>;
-// Returns the PNAC curves of one site in one phase: "q begin", "G begin" (empty if G was not recorded) and "noise
-// begin". `noise` caches the curves of noise for later calls, by number of iterations and channels.
-std::vector<PnacCurve> pnac_curves(const RecordedPhase& phase, std::size_t site, std::int64_t window,
-                                   NoiseCurves& noise);
-
-// The largest size of a run's recorded values, in bytes, for which a report includes all channels. Beyond this size,
-// the report includes two channels of each site.
-constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
-
 // Returns null if there are no recordings, otherwise
 //   normalizer  the normalizer's name
 //   window      iterations in each test: 32, or the length of the shorter phase; 0 if that is too short for a test
@@ -40,7 +26,7 @@ constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
 //               absent if it was not recorded. The object is empty if `window` is 0
 //     trace     {"channels": [0, 1, ...], "q begin": "...", "G begin", "flag begin", ...}: recorded values of these
 //               channels, [iterations, channels] in base64, q and G as f32 and flags as bytes. These are all channels,
-//               or outstanding_channels() if all would take more than kMostTraceBytes
+//               or outstanding_channels() if the values of all channels and sites take more than 16 MiB
 //   trace_window  window of the arithmetic and geometric means (AM and GM)
 // Throws FileError if a file is damaged or records a model that is not the run's.
 nlohmann::ordered_json recordings_json(const std::string& run);

@@ -38,38 +38,24 @@ ordered_json files_of(const RunLog& run) {
   return files;
 }
 
-// Reads exhibits from a file. Errors name the exhibit and its member.
-class Exhibits {
- public:
-  // Returns null if there is no file.
-  static ordered_json read(const std::string& path) {
-    const std::string text = text_or_nothing(path);
-    if (text.empty()) return nullptr;
-    ordered_json all = parse_ordered_json(text, path);
-    const Exhibits check(path);
-    check.require(all, "the exhibits", Type::array);
-    for (std::size_t i = 0; i < all.size(); ++i) check.exhibit(all[i], fmt::format("exhibit {}", i + 1));
-    return all;
-  }
-
- private:
+// Checks exhibits from the file at `path`. Errors name the exhibit and its member.
+struct ExhibitCheck {
   using Type = ordered_json::value_t;
-
-  explicit Exhibits(const std::string& path) : path_(path) {}
+  const std::string& path;
 
   void require(const ordered_json& value, const std::string& what, Type type) const {
     const bool is = type == Type::number_float ? value.is_number() : value.type() == type;
     if (!is)
-      throw FileError(path_, fmt::format("{} must be {}, got {}", what,
-                                         type == Type::string   ? "text"
-                                         : type == Type::array  ? "an array"
-                                         : type == Type::object ? "an object"
-                                                                : "a number",
-                                         shown(value)));
+      throw FileError(path, fmt::format("{} must be {}, got {}", what,
+                                        type == Type::string   ? "text"
+                                        : type == Type::array  ? "an array"
+                                        : type == Type::object ? "an object"
+                                                               : "a number",
+                                        shown(value)));
   }
   const ordered_json& member(const ordered_json& of, const std::string& what, const char* key, Type type) const {
     const auto found = of.find(key);
-    if (found == of.end()) throw FileError(path_, fmt::format("{} must have {}", what, in_quotes(key)));
+    if (found == of.end()) throw FileError(path, fmt::format("{} must have {}", what, in_quotes(key)));
     require(*found, what + ": " + in_quotes(key), type);
     return *found;
   }
@@ -90,9 +76,18 @@ class Exhibits {
       for (const ordered_json& count : row) require(count, what + ": a count", Type::number_float);
     }
   }
-
-  const std::string& path_;
 };
+
+// Returns null if there is no file.
+ordered_json read_exhibits(const std::string& path) {
+  const std::string text = text_or_nothing(path);
+  if (text.empty()) return nullptr;
+  ordered_json all = parse_ordered_json(text, path);
+  const ExhibitCheck check{path};
+  check.require(all, "the exhibits", ordered_json::value_t::array);
+  for (std::size_t i = 0; i < all.size(); ++i) check.exhibit(all[i], fmt::format("exhibit {}", i + 1));
+  return all;
+}
 
 // Returns the groups of runs that differ only in their seed. Runs without settings belong to no group.
 ordered_json groups_of(const ordered_json& runs) {
@@ -119,10 +114,6 @@ std::string for_script(const nlohmann::ordered_json& data) {
   return safe;
 }
 
-std::string title_of(const std::vector<RunLog>& runs) {
-  return fmt::format("{}", fmt::join(std::views::transform(runs, &RunLog::name), ", "));
-}
-
 // Replaces the placeholders in one pass, so that inserted values are not searched.
 std::string filled(std::string_view page, const std::map<std::string_view, std::string>& values) {
   std::string text;
@@ -143,7 +134,7 @@ ordered_json report_data(const std::vector<RunLog>& logs) {
     run["settings"] = settings_of(log.path);
     run["events"] = log.events;
     run["files"] = files_of(log);
-    ordered_json exhibits = Exhibits::read(RunDirectory(log.path).exhibits());
+    ordered_json exhibits = read_exhibits(RunDirectory(log.path).exhibits());
     if (!exhibits.is_null()) run["exhibits"] = std::move(exhibits);
     ordered_json recordings = recordings_json(log.path);
     if (!recordings.is_null()) run["recordings"] = std::move(recordings);
@@ -158,6 +149,8 @@ std::string report_page(const std::string& title, const nlohmann::ordered_json& 
   return filled(kReportTemplate, {{"title", in_markup(title)}, {"data", for_script(data)}});
 }
 
-std::string report_html(const std::vector<RunLog>& runs) { return report_page(title_of(runs), report_data(runs)); }
+std::string report_html(const std::vector<RunLog>& runs) {
+  return report_page(fmt::format("{}", fmt::join(std::views::transform(runs, &RunLog::name), ", ")), report_data(runs));
+}
 
 }  // namespace foldgrad

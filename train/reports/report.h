@@ -21,9 +21,8 @@ nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 // Returns a self-contained HTML file that needs no network. If the build lacks Chart.js, the page has only tables.
 std::string report_html(const std::vector<RunLog>& runs);
 
-// Returns the page for `data`, which has the form of report_data(); a run needs only its summary and "events". An
-// optional member "grid" is a table as rows of text: a head, then a row for each cell. Each run then has "cell", the
-// index of its cell.
+// Returns the page for `data` in the form of report_data(); a run needs only its summary and "events". An optional
+// "grid" is a table as rows of text: a head, then a row for each cell. Each run then has "cell", its cell's index.
 std::string report_page(const std::string& title, const nlohmann::ordered_json& data);
 
 using Rows = std::vector<std::vector<std::string>>;

@@ -32,33 +32,22 @@ namespace {
 
 constexpr std::int64_t kMostSteps = std::int64_t(1) << 53;
 
-// A field on which readers of a log rely. It is checked unless it is missing or null.
-struct Field {
-  const char *name, *type;
+// Fields on which readers of a log rely. They are checked unless they are missing or null.
+struct Fields {
+  const char* type;
   bool (ordered_json::*is)() const noexcept;
+  std::vector<std::string> names;
 };
-constexpr Field kFields[] = {{"norm", "text", &ordered_json::is_string},
-                             {"score", "text", &ordered_json::is_string},
-                             {"validated_on", "text", &ordered_json::is_string},
-                             {"outcome", "text", &ordered_json::is_string},
-                             {"action", "text", &ordered_json::is_string},
-                             {"message", "text", &ordered_json::is_string},
-                             {"smaller_is_better", "true or false", &ordered_json::is_boolean},
-                             {"tf32", "true or false", &ordered_json::is_boolean},
-                             {"seconds", "a number", &ordered_json::is_number},
-                             {"loss", "a number", &ordered_json::is_number},
-                             {"gradient_norm", "a number", &ordered_json::is_number},
-                             {"lr", "a number", &ordered_json::is_number},
-                             {"parameters", "a number", &ordered_json::is_number},
-                             {"norm_warmup", "a number", &ordered_json::is_number},
-                             {"steps", "a number", &ordered_json::is_number},
-                             {"skips", "a number", &ordered_json::is_number},
-                             {"iterations", "a number", &ordered_json::is_number}};
+const Fields kFields[] = {
+    {"text", &ordered_json::is_string, {"norm", "score", "validated_on", "outcome", "action", "message"}},
+    {"true or false", &ordered_json::is_boolean, {"smaller_is_better", "tf32"}},
+    {"a number",
+     &ordered_json::is_number,
+     {"seconds", "loss", "gradient_norm", "lr", "parameters", "norm_warmup", "steps", "skips", "iterations"}}};
 
 // Checks one line of a log. Throws FileError, which names the line and the field.
-class EventCheck {
- public:
-  EventCheck(const std::string& path, const std::string& where) : path_(path), where_(where) {}
+struct EventCheck {
+  const std::string &path, &where;
 
   void operator()(const ordered_json& e) const {
     if (!e.is_object()) refuse("", "an object", &e);
@@ -76,13 +65,11 @@ class EventCheck {
     }
   }
 
- private:
   [[noreturn]] void refuse(const std::string& name, const char* type, const ordered_json* got) const {
-    throw FileError(path_, fmt::format("{}{}must be {}, got {}", where_, name.empty() ? "" : in_quotes(name) + " ",
-                                       type, got ? shown(*got) : "nothing"));
+    throw FileError(path, fmt::format("{}{}must be {}, got {}", where, name.empty() ? "" : in_quotes(name) + " ", type,
+                                      got ? shown(*got) : "nothing"));
   }
-  template <class Is>
-  void require(const ordered_json& e, const char* name, const char* type, const Is& is) const {
+  void require(const ordered_json& e, const char* name, const char* type, const auto& is) const {
     const auto found = e.find(name);
     if (found == e.end()) refuse(name, type, nullptr);
     if (!is(*found)) refuse(name, type, &*found);
@@ -90,12 +77,10 @@ class EventCheck {
   void check_fields(const ordered_json& object, const std::string& prefix) const {
     for (const auto& [name, value] : object.items()) {
       if (value.is_null()) continue;
-      const auto* field = std::ranges::find_if(kFields, [&](const Field& f) { return name == f.name; });
-      if (field != std::end(kFields) && !(value.*field->is)()) refuse(prefix + name, field->type, &value);
+      for (const auto& [type, is, names] : kFields)
+        if (contains(names, name) && !(value.*is)()) refuse(prefix + name, type, &value);
     }
   }
-
-  const std::string &path_, &where_;
 };
 
 std::string runs_below(const std::string& directory) {
@@ -108,6 +93,17 @@ std::string runs_below(const std::string& directory) {
 std::string word(const ordered_json& event, const char* key) {
   const auto found = event.find(key);
   return found != event.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Returns a number from an event, or 0 if it is missing or null, which represents numbers that are not finite.
+double number(const ordered_json& event, const char* key) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+// Returns the number as an integer, clamped to [-2^53, 2^53].
+std::int64_t whole_number(const ordered_json& event, const char* key) {
+  return std::int64_t(std::clamp(number(event, key), -double(kMostSteps), double(kMostSteps)));
 }
 
 RunSummary::Best scores_of(const ordered_json& event, const std::string& deciding) {
@@ -179,7 +175,7 @@ RunLog read_run_log(const std::string& run) {
     if (!ended) return;
     const std::string where = fmt::format("line {} ", log.events.size() + 1);
     log.events.push_back(parse_ordered_json(line, path, where));
-    EventCheck(path, where)(log.events.back());
+    EventCheck{path, where}(log.events.back());
   });
   return log;
 }
@@ -192,15 +188,6 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
     logs.back().name = names[i];
   }
   return logs;
-}
-
-double number(const ordered_json& event, const char* key) {
-  const auto found = event.find(key);
-  return found != event.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-std::int64_t whole_number(const ordered_json& event, const char* key) {
-  return std::int64_t(std::clamp(number(event, key), -double(kMostSteps), double(kMostSteps)));
 }
 
 double RunSummary::Best::at(const std::string& name) const {

@@ -23,11 +23,6 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
 // a/un, b/un and b/ln. Throws std::invalid_argument if a path is repeated.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
-// Returns a number from an event, or 0 if it is missing or null, which represents numbers that are not finite.
-double number(const nlohmann::ordered_json& event, const char* key);
-// Returns the number as an integer, clamped to [-2^53, 2^53].
-std::int64_t whole_number(const nlohmann::ordered_json& event, const char* key);
-
 // Returns the content of one of a run's files, or "" if it is missing, as in a run that was copied only in part or has
 // just begun.
 std::string text_or_nothing(const std::string& path);

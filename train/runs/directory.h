@@ -38,8 +38,7 @@ class RunDirectory {
   // Returns the data root that env.json names if it still exists, otherwise an empty string.
   std::string data_root() const;
 
-  // Returns true if there is a run to continue, that is, if config.toml, which begin() writes last, or a checkpoint
-  // exists.
+  // Returns true if there is a run to continue: config.toml, which begin() writes last, or a checkpoint.
   bool has_run() const;
   void require_no_run() const;  // throws FileError
   // Prepares the directory at each start: creates missing folders, removes unfinished files that a killed process left,

@@ -10,7 +10,6 @@
 #include "train/system/json_file.h"
 
 namespace foldgrad {
-
 namespace {
 
 using nlohmann::json;

@@ -34,8 +34,7 @@ RunState from_checkpoint(const CheckpointContents& contents, const std::string& 
 void require_same_trajectory(const NewestCheckpoint& checkpoint, const ExperimentConfig& config,
                              const std::string& before, bool allow_change);
 
-// Throws CheckpointError if the digest of a data file differs from the one in env.json. `digests` has the data files'
-// digests by name.
+// Throws CheckpointError if a data file's digest differs from env.json's. `digests` has the files' digests by name.
 void require_same_data(const NewestCheckpoint& checkpoint, const RunDirectory& run,
                        const std::map<std::string, std::string>& digests);
 

@@ -14,8 +14,7 @@ struct BestValidation {
   double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // as in Validation
   std::string text;                                                                                 // Validation::text
 
-  // Returns true if the other validation is better. Among equal scores, which are common early in training, the smaller
-  // loss is better.
+  // Returns true if the other validation is better. Equal scores are common early on; the smaller loss decides then.
   bool worse_than(double other_score, double other_loss) const {
     return other_score > score || (other_score == score && other_loss < loss);
   }
@@ -42,8 +41,7 @@ class Selection {
   std::int64_t without_better() const { return without_better_; }  // number of validations since the best one
   bool out_of_patience() const { return patience_ > 0 && without_better_ >= patience_; }
 
-  // Call forget_unsaved() before and saved() after writing a checkpoint: a validation counts as the best only once its
-  // model has been saved.
+  // Call forget_unsaved() before and saved() after writing a checkpoint: only a saved model can be the best one.
   void forget_unsaved(std::int64_t step) {
     if (best_.step != step) best_ = saved_;
   }

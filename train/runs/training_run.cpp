@@ -17,7 +17,6 @@
 #include "train/system/device.h"
 #include "train/system/exit_code.h"
 #include "train/system/streams.h"
-#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {

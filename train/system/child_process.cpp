@@ -16,7 +16,6 @@
 #include "engine/parallel/elapsed.h"
 
 namespace foldgrad {
-
 namespace {
 
 struct Wanted {

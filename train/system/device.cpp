@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "engine/device.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {

@@ -1,6 +1,5 @@
-// Bytes as text: SHA-256, as 64 hexadecimal digits, and base64 (RFC 4648). Checkpoints, downloads and certificates use
-// SHA-256 because, unlike CRC-32, it can be compared with the output of sha256sum and with published digests of data
-// sets.
+// Bytes as text: SHA-256, as 64 hexadecimal digits, and base64 (RFC 4648). Unlike CRC-32, SHA-256 can be compared with
+// the output of sha256sum and with published digests of data sets.
 #pragma once
 #include <string>
 #include <string_view>

@@ -7,8 +7,7 @@
 namespace foldgrad {
 
 // Reads a file. Throws FileError if it cannot be read or is not JSON, if a number is out of a double's range, if an
-// object has a key twice, or if values are nested more than 64 levels deep, since copying and printing recurse to that
-// depth.
+// object has a key twice, or if values nest more than 64 levels deep, since copying and printing recurse.
 nlohmann::json read_json(const std::string& path);
 
 // Parses text from the file at `path` with the same checks as read_json(), but keeps the order of keys. Messages begin

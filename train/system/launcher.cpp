@@ -25,8 +25,7 @@ struct Variables {
   const char *by, *marks, *rank, *count, *local_rank, *local_count;
 };
 constexpr int kMostPort = 65535;
-// The launchers in the order in which we look for them. mpirun comes first, since srun also sets its variables for
-// processes that mpirun starts under it.
+// The launchers in search order. mpirun comes first, since srun also sets its variables for mpirun's processes.
 constexpr Variables kLaunchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -86,10 +85,6 @@ Launch find_launch(const std::function<const char*(const char*)>& variable) {
     return launch;
   }
   return {};
-}
-
-Launch find_launch() {
-  return find_launch([](const char* name) -> const char* { return std::getenv(name); });
 }
 
 std::string describe(const Launch& launch) {

@@ -1,5 +1,6 @@
 // The launcher, if any, that started this process as one of several.
 #pragma once
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,10 +20,10 @@ struct Launch {
 
 // Reads the environment variables of Open MPI (OMPI_COMM_WORLD_SIZE), of other launchers with PMI (PMI_SIZE), of srun
 // (SLURM_STEP_NUM_TASKS) and of torchrun (TORCHELASTIC_RUN_ID). torchrun itself listens on MASTER_PORT, so the
-// processes use the next port. variable(NAME) returns an environment variable, or null if it is not set. Throws
-// std::invalid_argument for values that are not numbers, and for impossible addresses and ports.
-Launch find_launch(const std::function<const char*(const char*)>& variable);
-Launch find_launch();  // reads the environment of this process
+// processes use the next port. variable(NAME) returns an environment variable, or null if it is not set; the
+// default reads this process's environment. Throws std::invalid_argument for values that are not numbers, and for
+// impossible addresses and ports.
+Launch find_launch(const std::function<const char*(const char*)>& variable = std::getenv);
 // Returns "4 processes started by mpirun; this is process 2", or "one process".
 std::string describe(const Launch& launch);
 

@@ -4,7 +4,6 @@
 #include <wctype.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "engine/check.h"
 #include "engine/contains.h"

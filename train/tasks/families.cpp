@@ -17,8 +17,7 @@ constexpr int kModelFormat = 1;
 constexpr const char* kFormatPrefix = "foldgrad ";
 
 // Returns make(). Messages of its errors name the configuration's keys.
-template <class Make>
-auto of_configuration(const ExperimentConfig& config, const Make& make) try {
+auto of_configuration(const ExperimentConfig& config, const auto& make) try {
   return make();
 } catch (const std::invalid_argument& e) {
   throw ConfigError(with_keys(config, e.what()));

@@ -51,8 +51,7 @@ struct ExampleSet {
   // Returns the name of the input that holds the number of rows that each example has in a layer. Null if all examples
   // have the same number of rows.
   std::function<std::string(const std::string& layer)> lengths = nullptr;
-  // Returns the length of an example; the model accepts lengths up to `longest`. Null if all examples have the same
-  // length.
+  // Returns the length of an example; the model accepts up to `longest`. Null if all examples have the same length.
   std::function<std::int64_t(std::int64_t)> length = nullptr;
   std::int64_t longest = 0;
 };
@@ -77,8 +76,7 @@ struct TaskKind {
 
   // Runs the family's additional checks (FamilyChecks in train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
-  // Reads the inputs of `foldgrad run` from a file into tensors on the CPU. Throws FileError if they do not fit the
-  // model.
+  // Reads the inputs of `foldgrad run` from a file, onto the CPU. Throws FileError if they do not fit the model.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
   // Returns the results by name, including "logits". If null, the only result is "logits" [examples, classes].
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass) = nullptr;

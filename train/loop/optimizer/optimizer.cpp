@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/dispatch.h"
 #include "train/loop/optimizer/optimizer_kernels.h"
 
 namespace foldgrad {
@@ -81,7 +82,7 @@ void Optimizer::check_update(const Tensor& gradient_scale) const {
 void Optimizer::step(double lr, const Tensor& gradient_scale) {
   FOLDGRAD_CHECK(lr >= 0 && std::isfinite(lr), "{}: lr must be finite and at least 0, got {}", name_, lr);
   check_update(gradient_scale);
-  const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
+  const auto* scale = data_or_null<double>(gradient_scale);
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     const double rate = lr * groups_[group].rate;
     dispatch_parameters(like().dtype(), [&]<class T>(T) { update<T>(group, rate, scale); });
@@ -101,13 +102,12 @@ void Optimizer::zero_grad() {
 
 template <class T>
 void Optimizer::update(std::size_t group, double lr, const double* scale) const {
-  const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
   std::vector<UpdatedTensor<T>> tensors;
   for (const Slot& s : slots_) {
     if (s.group != group) continue;
     const Parameter& p = *s.parameter;
-    tensors.push_back({data(p.value), data(p.grad), data(s.first), data(s.second), p.value.size(),
-                       p.rounded.defined() ? p.rounded.data<bf16>() : nullptr});
+    tensors.push_back({p.value.data<T>(), p.grad.data<T>(), data_or_null<T>(s.first), data_or_null<T>(s.second),
+                       p.value.size(), data_or_null<bf16>(p.rounded)});
   }
   const auto with = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
   const double weight_decay = groups_[group].weight_decay;

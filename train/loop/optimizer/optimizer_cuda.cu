@@ -63,8 +63,7 @@ __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTenso
   visited(tensor, StoreResults<N>{{packs}, i, true});
 }
 
-// Updates a piece. Pieces begin at multiples of a pack, so only the end of a tensor's last piece is updated element by
-// element.
+// Updates a piece. Pieces begin at multiples of a pack, so only a tensor's end is updated element by element.
 template <class Rule, class T>
 struct UpdatePiece {
   Rule rule;
@@ -84,8 +83,7 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
-// Returns the sum of n squares to all threads of a block. All threads must call this function. After the call, they may
-// overwrite the values.
+// Returns the sum of n squares to all threads of a block. All must call it; they may then overwrite the values.
 template <class T>
 __device__ double square_sum(const T* values, std::int64_t n) {
   constexpr int N = kPackSize<T>;

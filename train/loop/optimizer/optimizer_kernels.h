@@ -32,8 +32,7 @@ struct PieceRange {
       : begin(piece * kPieceElements), end(begin + kPieceElements < size ? begin + kPieceElements : size) {}
 };
 
-// Returns the tensor that a piece belongs to: the last k < tensors with offsets[k] <= piece. This tensor is never
-// empty.
+// Returns the tensor that a piece belongs to: the last k < tensors with offsets[k] <= piece. It is never empty.
 template <class Index>
 FOLDGRAD_HD int tensor_of_piece(const Index* offsets, int tensors, Index piece) {
   int low = 0, high = tensors;  // offsets[low] <= piece < offsets[high]

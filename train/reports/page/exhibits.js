@@ -18,11 +18,9 @@ function pictureSheet({pictures, columns}) {
 }
 
 function exhibitsSection() {
-  const cards = data.runs.flatMap(
-      (run, i) => (run.exhibits || [])
-                      .map(
-                          exhibit => runCard(
-                              i, `${run.name}: ${exhibit.title.toLowerCase()}`, note(exhibit.note),
-                              exhibit.matrix ? countsTable(exhibit.matrix) : pictureSheet(exhibit))));
+  const content = exhibit => exhibit.matrix ? countsTable(exhibit.matrix) : pictureSheet(exhibit);
+  const card = (run, i, exhibit) =>
+      runCard(i, `${run.name}: ${exhibit.title.toLowerCase()}`, note(exhibit.note), content(exhibit));
+  const cards = data.runs.flatMap((run, i) => (run.exhibits || []).map(exhibit => card(run, i, exhibit)));
   return cards.length ? cards : null;
 }

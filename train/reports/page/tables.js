@@ -47,12 +47,9 @@ const bestValidation = run =>
 function scoreColumn(score, events) {
   const values = events.map(event => event ? event[score.key] : null), numbers = values.filter(isNumber);
   const best = new Set(numbers).size > 1 ? score.best(...numbers) : NaN;
-  return values.map(
-      value => value === best ? {
-        class: 'best',
-        content: html`<span>${fixed(value, score.decimals)}<span class="hidden-text"> best</span></span>`
-      } :
-                                fixed(value, score.decimals));
+  const shown = value => fixed(value, score.decimals);
+  const marked = value => html`<span>${shown(value)}<span class="hidden-text"> best</span></span>`;
+  return values.map(value => value === best ? {class: 'best', content: marked(value)} : shown(value));
 }
 
 function groupName(group) {
@@ -68,8 +65,7 @@ function meanScore(score, events) {
   return values.length ? `${fixed(m, score.decimals)} ± ${fixed(s, score.decimals)}` : '–';
 }
 
-// Returns the columns of the summary, {title, cell of a run, cell of a group}. Scores come first: a phone shows few
-// columns.
+// Returns the summary's columns, {title, cell of a run, cell of a group}. Scores come first: a phone shows few columns.
 function summaryColumns() {
   const best = data.runs.map(bestValidation),
         scores = scoresIn(best.filter(Boolean)).filter(({key}) => key !== 'loss');  // perplexity says the same
@@ -101,9 +97,8 @@ function summaryColumns() {
 }
 
 function summarySection() {
-  const columns = summaryColumns(),
-        signatures =
-            new Set(data.runs.filter(run => run.best?.signature).map(run => `Signature: ${run.best.signature}`));
+  const columns = summaryColumns();
+  const signatures = new Set(data.runs.map(run => run.best?.signature).filter(Boolean));
   const onTest = data.runs.filter(run => run.validated_on === 'test').map(run => run.name);
   const runRow = (run, i) => ({cells: columns.map(column => column.run(run, i))});
   const groupRow = group => ({class: 'mean', cells: columns.map(column => (column.group ? column.group(group) : ''))});
@@ -111,7 +106,7 @@ function summarySection() {
     html`<div class="card">${
         table(columns.map(column => column.title), [...data.runs.map(runRow), ...data.groups.map(groupRow)])}</div>`,
     note([
-      'Scores are those of the best validation. ', ...[...signatures].map(text => `${text}. `),
+      'Scores are those of the best validation. ', ...[...signatures].map(text => `Signature: ${text}. `),
       onTest.length ? `Validated on the test images, so that the last validation counts: ${onTest.join(', ')}. ` : '',
       data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' : ''
     ])
@@ -164,12 +159,9 @@ function validationTable(run) {
 function failureTable(run) {
   const events = run.events.filter(event => event.event === 'not_finite' || event.event === 'diverged');
   if (!events.length) return null;
-  return table(
-      ['What', 'Step', {class: 'text', content: 'Message'}],
-      events.map(
-          ({event, action, step, message}) => ({
-            cells: [event === 'diverged' ? event : `not finite: ${action}`, step, {class: 'text', content: message}]
-          })));
+  const what = ({event, action}) => event === 'diverged' ? event : `not finite: ${action}`;
+  const row = event => ({cells: [what(event), event.step, {class: 'text', content: event.message}]});
+  return table(['What', 'Step', {class: 'text', content: 'Message'}], events.map(row));
 }
 
 function detailsSection() {
@@ -180,11 +172,9 @@ function detailsSection() {
 
 function pnacTable({phases, sites}) {
   const columns = phases.flatMap(({name}) => ['q', 'G', 'noise'].map(kind => `${kind} ${name}`));
-  return table(
-      ['Site', 'Channels', ...columns],
-      sites.map(
-          ({site, channels, pnac}) =>
-              ({cells: [shortSite(site), String(channels), ...columns.map(column => fixed(pnac[column], 1))]})));
+  const row = ({site, channels, pnac}) =>
+      ({cells: [shortSite(site), String(channels), ...columns.map(column => fixed(pnac[column], 1))]});
+  return table(['Site', 'Channels', ...columns], sites.map(row));
 }
 
 function pnacNote({window, phases}) {
@@ -196,11 +186,9 @@ function pnacNote({window, phases}) {
 }
 
 function recordingsSection() {
-  const cards = data.runs.flatMap(
-      ({name, recordings}, i) => recordings ?
-          [runCard(
-              i, `${name}: PNAC of ${recordings.normalizer}`, note(pnacNote(recordings)),
-              recordings.window ? pnacTable(recordings) : null)] :
-          []);
+  const card = ({name, recordings}, i) => recordings &&
+      runCard(i, `${name}: PNAC of ${recordings.normalizer}`, note(pnacNote(recordings)),
+              recordings.window ? pnacTable(recordings) : null);
+  const cards = data.runs.map(card).filter(Boolean);
   return cards.length ? [...cards, ...traceBrowser()] : null;
 }

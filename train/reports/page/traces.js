@@ -1,5 +1,4 @@
-// Traces of a recorded channel: q and G over the iterations, and the arithmetic and geometric means of their last
-// values.
+// Traces of a recorded channel: q and G over the iterations, and arithmetic and geometric means of their last values.
 
 const kSkipped = 1;  // the bit of a flag
 const kKinds = {

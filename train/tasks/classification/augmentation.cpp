@@ -27,8 +27,7 @@ struct NamedNumber {
   std::int64_t& number;
 };
 
-// Reads a name such as "randaugment2m9", which consists of words, each followed by its number. Returns false for any
-// other name.
+// Reads a name of words, each followed by its number, such as "randaugment2m9". Returns false for any other name.
 bool read_numbers(std::string_view name, std::initializer_list<NamedNumber> numbers) {
   for (const auto& [word, least, most, number] : numbers) {
     if (!name.starts_with(word)) return false;

@@ -1,8 +1,7 @@
 // Batches of images, with a cursor in their sequence.
 //
 //   [IMB-1]  For training: every epoch goes through the images in an order drawn from seed and epoch, and each image is
-//            augmented by seed, epoch and its index. Images at the end of an epoch that do not fill a batch are
-//            dropped.
+//            augmented by seed, epoch and its index. Images that do not fill the last batch are dropped.
 //   [IMB-2]  Otherwise images come in order and unchanged. The last batch has the remaining images.
 #pragma once
 #include <vector>
@@ -29,9 +28,8 @@ struct ImageBatch {
 
 class ImageBatches : public Prefetched<ImageBatch> {
  public:
-  // Uses the images of the set with these indices. Throws std::invalid_argument if check() does, if there are no
-  // indices, if an index is out of bounds, if the batch size is below 1 or, in training, if it is above the number of
-  // images.
+  // Uses the images with these indices. Throws std::invalid_argument if check() does, if there are no indices, if one
+  // is out of bounds, and if the batch size is below 1 or, in training, above the number of images.
   ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
 };
 
@@ -39,8 +37,7 @@ class ImageBatches : public Prefetched<ImageBatch> {
 struct HoldOut {
   std::vector<std::int64_t> train, valid;
 };
-// Shuffles the images with the seed and holds out the last `valid` of them. Throws std::invalid_argument if either part
-// would be empty.
+// Shuffles the images by `seed` and holds out the last `valid`. Throws std::invalid_argument if a part would be empty.
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed);
 
 }  // namespace foldgrad

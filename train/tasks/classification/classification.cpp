@@ -32,8 +32,7 @@ ImageSet draw_shapes(const ImageConfig& config, ImagePart part) {
 
 bool is_folder(ImageTask task) { return task == ImageTask::folder || task == ImageTask::tinyimagenet; }
 
-// Reads the images of a part and adds the digests of its files. `classes` are the classes of the training images, if
-// known.
+// Reads a part's images and adds the digests of its files. `classes` are those of the training images, if known.
 ImageSet read_part(const ImageConfig& config, const std::string& directory, ImagePart part,
                    const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
   if (config.task == ImageTask::shapes) return draw_shapes(config, part);
@@ -170,10 +169,9 @@ Examples Classification::next() {
   const Mix drawn = draw_mix({.mixup = config_.mixup, .cutmix = config_.cutmix}, data_.train.images.height(),
                              data_.train.images.width(), seed_, at.epoch * batches_.per_epoch() + at.batch);
   const MixedImages mixed = mix(batch.images, batch.labels, drawn);
-  return {
-      {{"images", mixed.images}, {"target", mixed.labels}, {"second_target", mixed.others}, {"share", mixed.lambda}},
-      images,
-      images};
+  const NamedTensors inputs{
+      {"images", mixed.images}, {"target", mixed.labels}, {"second_target", mixed.others}, {"share", mixed.lambda}};
+  return {inputs, images, images};
 }
 
 Validation Classification::validate(Communicator* communicator) {
@@ -256,8 +254,7 @@ std::vector<CheckResult> check_classification(Model& model, Model&, const NamedT
   return {check_others("image", logits_of, inputs)};
 }
 
-// Throws ConfigError if the training images do not fill a batch, or if there is only one class but the loss is
-// label-smoothed.
+// Throws ConfigError if the training images do not fill a batch, or if labels are smoothed over a single class.
 void require_trainable(const ClassificationData& data, const ImageConfig& config, double label_smoothing,
                        const std::string& directory) {
   const auto images = std::int64_t(data.train.rows.size());

@@ -32,9 +32,8 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
 
 class Classification final : public Task {
  public:
-  // `model` is an ImageModel. Its mean pixel fills the areas that augmentation uncovers, except those of crops if
-  // data.fill is "zero". Throws std::invalid_argument if ImageBatches refuses the data, and ConfigError for an unknown
-  // augmentation.
+  // `model` is an ImageModel. Its mean pixel fills areas that augmentation uncovers, except those of crops if data.fill
+  // is "zero". Throws std::invalid_argument as ImageBatches does, and ConfigError for an unknown augmentation.
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ExperimentConfig& config);
 
   // How images are mixed depends only on the seed and on the batch's number, counted over all epochs. So resuming the

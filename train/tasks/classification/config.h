@@ -11,8 +11,6 @@ constexpr auto names_of(ImageTask) { return std::array{"cifar10", "cifar100", "f
 enum class CropFill { mean, zero };
 constexpr auto names_of(CropFill) { return std::array{"mean", "zero"}; }
 
-constexpr std::int64_t kMostImageSide = 4096;
-
 struct ImageConfig {
   ImageTask task = ImageTask::cifar10;
   std::string directory, augment;
@@ -33,7 +31,7 @@ void visit_keys(KeysOf<ImageConfig> auto& i, const auto& v) {
        "Directory containing the files, absolute or relative to --data-dir; if empty, the directory's name in the "
        "archive");
   data(i.image_size, "image_size", "pixels", "Side length to which images are scaled (folder, tinyimagenet)",
-       within(1, kMostImageSide));
+       within(1, 4096));
   data(i.train_images, "train_images", "images", "Number of training images to use; 0 means all (50,000 for shapes)",
        at_least(0));
   data(i.valid_images, "valid_images", "images",

@@ -12,14 +12,12 @@ namespace {
 using Table = std::array<std::uint8_t, 256>;  // maps each value of a channel
 using Counts = std::array<std::int64_t, 256>;
 
-template <class Function>
-void map(const Canvas& canvas, const Function& value) {
+void map(const Canvas& canvas, const auto& value) {
   for (std::int64_t k = 0; k < canvas.bytes(); ++k) canvas.pixels[k] = std::uint8_t(value(int(canvas.pixels[k])));
 }
 
 // Maps each channel by a table. change(counts, table) makes the table by changing the identity.
-template <class Change>
-void by_counts(const Canvas& canvas, const Change& change) {
+void by_counts(const Canvas& canvas, const auto& change) {
   for (std::int64_t c = 0; c < kColours; ++c) {
     Counts counts{};
     for (std::int64_t k = c; k < canvas.bytes(); k += kColours) ++counts[canvas.pixels[k]];
@@ -95,13 +93,15 @@ Affine rotation(const Canvas& canvas, double degrees) {
   return {cosine, sine, x - cosine * x - sine * y, -sine, cosine, y + sine * x - cosine * y};
 }
 
+Affine shear(double across, double down) { return {1, across, 0, down, 1, 0}; }
+Affine shift(double right, double down) { return {1, 0, right, 0, 1, down}; }
+
 int gray(const std::uint8_t* pixel) {  // ITU-R 601-2, in Pillow's integers
   return (pixel[0] * 19595 + pixel[1] * 38470 + pixel[2] * 7471 + 0x8000) >> 16;
 }
 
 // Blends with a degenerate image. other(pixel) returns the values of that image at a pixel, one for each channel.
-template <class Other>
-void blend(const Canvas& canvas, double m, const Other& other) {
+void blend(const Canvas& canvas, double m, const auto& other) {
   const float factor = float(std::max(0.1, 1 + 0.9 * m));
   for (std::int64_t k = 0; k < canvas.bytes(); k += kColours) {
     const std::array<int, kColours> z = other(k);
@@ -166,22 +166,12 @@ const std::array<PictureOp, 15> kPictureOps{
         map(canvas, [from](int v) { return v < from ? v : 255 - v; });
       }},
      {"rotate", [](const Canvas& canvas, double m) { transform(canvas, rotation(canvas, 30 * m)); }},
-     {"shear_x",
-      [](const Canvas& canvas, double m) {
-        transform(canvas, {1, 0.3 * m, 0, 0, 1, 0});
-      }},
-     {"shear_y",
-      [](const Canvas& canvas, double m) {
-        transform(canvas, {1, 0, 0, 0.3 * m, 1, 0});
-      }},
+     {"shear_x", [](const Canvas& canvas, double m) { transform(canvas, shear(0.3 * m, 0)); }},
+     {"shear_y", [](const Canvas& canvas, double m) { transform(canvas, shear(0, 0.3 * m)); }},
      {"translate_x",
-      [](const Canvas& canvas, double m) {
-        transform(canvas, {1, 0, 0.45 * m * double(canvas.width), 0, 1, 0});
-      }},
+      [](const Canvas& canvas, double m) { transform(canvas, shift(0.45 * m * double(canvas.width), 0)); }},
      {"translate_y",
-      [](const Canvas& canvas, double m) {
-        transform(canvas, {1, 0, 0, 0, 1, 0.45 * m * double(canvas.height)});
-      }},
+      [](const Canvas& canvas, double m) { transform(canvas, shift(0, 0.45 * m * double(canvas.height))); }},
      {"colour", change_colour},
      {"contrast", change_contrast},
      {"brightness", change_brightness},

@@ -1,6 +1,6 @@
 // RandAugment (Cubuk et al., 2020): applies randomly drawn operations, all of the same magnitude, to each image.
-// The operations are Pillow's, with the magnitudes of timm's increasing set (huggingface/pytorch-image-models,
-// auto_augment.py). With M = magnitude / 10 and a drawn sign s:
+// The operations are the identity and Pillow's, with the magnitudes of timm's increasing set (auto_augment.py in
+// huggingface/pytorch-image-models). With M = magnitude / 10 and a drawn sign s:
 //
 //   [RND-1]  autocontrast: per channel, floor((x - least) 255 / (greatest - least))
 //   [RND-2]  equalize: per channel, floor((q/2 + number of pixels below x) / q), q being a 255th of the pixels without
@@ -12,8 +12,6 @@
 //   [RND-5]  colour, contrast, brightness, sharpness: z + f (x - z), rounded towards zero, with
 //            f = max(0.1, 1 + 0.9 s M) and z the gray of each pixel, the mean gray, black, or the image smoothed except
 //            at its border
-//
-// The identity is one of the operations, too.
 #pragma once
 #include <array>
 #include <functional>

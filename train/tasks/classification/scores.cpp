@@ -25,8 +25,7 @@ ordered_json picture_json(const std::uint8_t* pixels, std::int64_t height, std::
 }
 
 // Makes an exhibit, to which add() adds the pictures if the build has libpng.
-template <class Add>
-ordered_json pictures_exhibit(const std::string& title, const std::string& note, const Add& add) {
+ordered_json pictures_exhibit(const std::string& title, const std::string& note, const auto& add) {
   ordered_json exhibit{{"title", title}, {"note", note}, {"pictures", ordered_json::array()}};
   if (png_available())
     add(exhibit["pictures"]);
@@ -82,17 +81,16 @@ std::string ClassificationScores::confusions() const {
   const auto K = std::int64_t(classes_.size());
   std::string text;
   for (std::int64_t of = 0; of < K; ++of) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> wrong;  // images, class
+    std::vector<std::int64_t> wrong;  // predicted classes
     std::int64_t images = 0;
     for (std::int64_t k = 0; k < K; ++k) {
       images += count(of, k);
-      if (k != of && count(of, k) > 0) wrong.push_back({count(of, k), k});
+      if (k != of && count(of, k) > 0) wrong.push_back(k);
     }
-    std::ranges::stable_sort(wrong, std::greater(), &std::pair<std::int64_t, std::int64_t>::first);
+    std::ranges::stable_sort(wrong, std::greater(), [&](std::int64_t k) { return count(of, k); });
     text += fmt::format("{}: {} of {} correct", classes_[std::size_t(of)], count(of, of), images);
-    for (std::size_t i = 0; i < wrong.size(); ++i)
-      text +=
-          fmt::format("{} {} {}", i == 0 ? "; taken for" : ",", wrong[i].first, classes_[std::size_t(wrong[i].second)]);
+    for (const std::int64_t k : wrong)
+      text += fmt::format("{} {} {}", k == wrong[0] ? "; taken for" : ",", count(of, k), classes_[std::size_t(k)]);
     text += "\n";
   }
   return text;

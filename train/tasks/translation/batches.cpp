@@ -44,16 +44,12 @@ std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions&
   return order;
 }
 
-// Returns the number of rows that go into a batch, at most `rows`.
-std::int64_t cut(std::int64_t rows, std::int64_t multiple) {
-  return rows < multiple ? rows : rows / multiple * multiple;
-}
-
 std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, const BatchOptions& options) {
   std::vector<std::vector<std::int64_t>> batches;
   std::vector<std::int64_t> open;
   const auto close = [&] {
-    const auto end = open.begin() + cut(std::int64_t(open.size()), options.multiple);
+    const auto rows = std::int64_t(open.size()), multiple = options.multiple;
+    const auto end = open.begin() + (rows < multiple ? rows : rows / multiple * multiple);  // [BAT-2]
     batches.emplace_back(open.begin(), end);
     open.erase(open.begin(), end);
   };
@@ -73,15 +69,6 @@ std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, con
   return batches;
 }
 
-Batch batch_of(const EncodedPairs& all, const std::vector<std::int64_t>& pairs) {  // [BAT-4]
-  std::vector<Ids> sources, targets;
-  for (const std::int64_t pair : pairs) {
-    sources.push_back(all.source[pair]);
-    targets.push_back(all.target[pair]);
-  }
-  return {pairs, make_batch(sources, targets)};
-}
-
 Prefetched<Batch>::Source source_of(EncodedPairs given, const BatchOptions& options) {
   const auto pairs = std::make_shared<const EncodedPairs>(checked(std::move(given), options));
   const auto batches = std::make_shared<const std::vector<std::vector<std::int64_t>>>(batches_of(*pairs, options));
@@ -96,6 +83,15 @@ Prefetched<Batch>::Source source_of(EncodedPairs given, const BatchOptions& opti
 }
 
 }  // namespace
+
+Batch batch_of(const EncodedPairs& all, const std::vector<std::int64_t>& pairs) {  // [BAT-4]
+  std::vector<Ids> sources, targets;
+  for (const std::int64_t pair : pairs) {
+    sources.push_back(all.source[pair]);
+    targets.push_back(all.target[pair]);
+  }
+  return {pairs, make_batch(sources, targets)};
+}
 
 Batches::Batches(EncodedPairs pairs, const BatchOptions& options) : Prefetched(source_of(std::move(pairs), options)) {}
 

@@ -38,6 +38,9 @@ struct Batch {
   std::int64_t target_tokens() const { return sentences.target.size(); }
 };
 
+// Makes a batch of the pairs with these indices.
+Batch batch_of(const EncodedPairs& all, const std::vector<std::int64_t>& pairs);
+
 class Batches : public Prefetched<Batch> {
  public:
   // Throws std::invalid_argument if there are no pairs, if the numbers of sources and targets differ, if a side does

@@ -44,9 +44,7 @@ void add_line(NGramCounts& counts, std::u32string_view hypothesis, std::u32strin
   }
 }
 
-using Split = std::vector<std::string> (*)(const std::string& line);
-
-NGramCounts count_words(const Lines& hypotheses, const Lines& references, Split split) {
+NGramCounts count_words(const Lines& hypotheses, const Lines& references, const auto& split) {
   NGramCounts counts;
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
     std::unordered_map<std::string, char32_t> numbers;
@@ -70,12 +68,10 @@ Bleu with_lengths(const NGramCounts& counts) {
   return bleu;
 }
 
-// Returns log x. For 0, returns the number that the original programs use, which makes the score 0.
-double log_or_low(double x) { return x > 0 ? std::log(x) : -9999999999.0; }
-
+// Takes -9999999999 for the logarithm of 0, like the original programs, which makes the score 0.
 double geometric_mean(const std::array<double, 4>& p) {
   double sum = 0;
-  for (const double one : p) sum += log_or_low(one);
+  for (const double one : p) sum += one > 0 ? std::log(one) : -9999999999.0;
   return std::exp(sum / 4);
 }
 
@@ -133,8 +129,7 @@ bool is_symbol(char c) {
 
 // Puts a space between two matching characters, and `before` and `after` around them. As in Python's re.sub with a
 // two-character pattern, matches do not overlap.
-template <class Matches>
-std::string around_pairs(const std::string& text, const char* before, const char* after, const Matches& matches) {
+std::string around_pairs(const std::string& text, const char* before, const char* after, const auto& matches) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (i + 1 < text.size() && matches(text[i], text[i + 1])) {
@@ -170,12 +165,9 @@ std::string tokenize_13a(const std::string& line) {
 Bleu multi_bleu(const Lines& hypotheses, const Lines& references) {
   check_lines("multi_bleu", hypotheses, references);
   const NGramCounts counts = count_words(hypotheses, references, split_ascii);
+  if (counts.reference[0] == 0)  // the original program prints this for any hypotheses
+    return {.text = "BLEU = 0, 0/0/0/0 (BP=0, ratio=0, hyp_len=0, ref_len=0)"};
   Bleu bleu = with_lengths(counts);
-  if (bleu.ref_len == 0) {  // the original program prints this for any hypotheses
-    bleu = Bleu{};
-    bleu.text = "BLEU = 0, 0/0/0/0 (BP=0, ratio=0, hyp_len=0, ref_len=0)";
-    return bleu;
-  }
   std::array<double, 4>& p = bleu.precisions;
   for (int n = 0; n < 4; ++n) p[n] = counts.hypothesis[n] ? double(counts.match[n]) / double(counts.hypothesis[n]) : 0;
   bleu.score = 100 * bleu.brevity_penalty * geometric_mean(p);  // [BLEU-3]

@@ -7,17 +7,15 @@
 //   [BLEU-3]  BLEU = 100 BP (p_1 p_2 p_3 p_4)^(1/4)
 //   [BLEU-4]  sacreBLEU's smoothing "exp": the k-th order that has n-grams but no match counts 1 / (2^k total)
 //
-// All scores, including chrF below, throw std::invalid_argument if the numbers of lines differ or are 0, or if a line
-// is not UTF-8.
+// All scores below throw std::invalid_argument if the numbers of lines differ or are 0, or if a line is not UTF-8.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "train/data/lines.h"
 
 namespace foldgrad {
-
-using Lines = std::vector<std::string>;
 
 struct Bleu {
   double score = 0;                    // from 0 to 100
@@ -25,8 +23,8 @@ struct Bleu {
   double brevity_penalty = 0;
   double ratio = 0;  // hyp_len / ref_len
   std::int64_t hyp_len = 0, ref_len = 0;
-  std::string text;       // the line that multi-bleu.perl or sacreBLEU prints
-  std::string signature;  // sacreBLEU's signature without the version; empty for multi-bleu
+  std::string text = {};       // the line that multi-bleu.perl or sacreBLEU prints
+  std::string signature = {};  // sacreBLEU's signature without the version; empty for multi-bleu
 };
 
 // Returns the score of Moses' multi-bleu.perl with one reference: words are separated by ASCII white space and keep
@@ -36,8 +34,7 @@ Bleu multi_bleu(const Lines& hypotheses, const Lines& references);
 // Returns the score of sacreBLEU 2 with one reference: tokenizer 13a, smoothing exp, no effective order.
 Bleu sacre_bleu(const Lines& hypotheses, const Lines& references);
 
-// Tokenizes a line with sacreBLEU's tokenizer 13a, which follows NIST's mteval-v13a.pl. Returns the tokens, separated
-// by spaces.
+// Returns the tokens of sacreBLEU's tokenizer 13a, which follows NIST's mteval-v13a.pl, separated by spaces.
 std::string tokenize_13a(const std::string& line);
 
 // chrF (Popovic 2015) as sacreBLEU 2 computes it by default: chrF2, of characters without white space.

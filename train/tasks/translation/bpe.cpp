@@ -1,7 +1,5 @@
 #include "train/tasks/translation/bpe.h"
 
-#include <optional>
-
 #include "engine/check.h"
 #include "engine/files/file.h"
 #include "train/data/lines.h"
@@ -25,23 +23,18 @@ std::vector<std::string> characters(const std::string& word) {
   return result;
 }
 
-// Returns "0.2" for "#version: 0.2", or nothing if the line has no version.
-std::optional<std::string> version_of(const std::string& line) {
-  if (!line.starts_with("#version:")) return std::nullopt;
-  return stripped(line.substr(line.find(':') + 1));
-}
-
 }  // namespace
 
 Bpe::Bpe(const std::string& codes_path) : text_(read_file(codes_path)) {
   std::vector<std::string> lines = read_lines(codes_path);
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   if (lines.empty()) throw FileError(codes_path, "must have at least one line, got 0");
-  const std::optional<std::string> version = version_of(lines[0]);
-  if (version && *version != "0.1" && *version != "0.2")
-    throw FileError(codes_path, fmt::format("the version must be 0.1 or 0.2, got {}", in_quotes(*version)));
+  const bool has_version = lines[0].starts_with("#version:");
+  const std::string version = has_version ? stripped(lines[0].substr(lines[0].find(':') + 1)) : "0.1";
+  if (version != "0.1" && version != "0.2")
+    throw FileError(codes_path, fmt::format("the version must be 0.1 or 0.2, got {}", in_quotes(version)));
   marks_last_character_ = version == "0.2";
-  for (std::size_t i = version ? 1 : 0; i < lines.size(); ++i) {
+  for (std::size_t i = has_version ? 1 : 0; i < lines.size(); ++i) {
     const std::string pair = stripped(lines[i]);
     const std::size_t space = pair.find(' ');
     if (space == pair.npos || pair.find(' ', space + 1) != pair.npos)

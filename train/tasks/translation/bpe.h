@@ -33,8 +33,7 @@ class Bpe {
   std::unordered_map<std::string, std::vector<std::string>> seen_;
 };
 
-// Joins "res@@ um@@ ption of" to "resumption of" like fairseq's --remove-bpe: removes each "@@ ", and blanks at the
-// end.
+// Joins "res@@ um@@ ption of" to "resumption of" like fairseq's --remove-bpe: removes each "@@ " and final blanks.
 std::string remove_bpe(const std::string& line);
 
 }  // namespace foldgrad

@@ -143,11 +143,10 @@ NamedTensors read_inputs(const Model& model, const std::string& path) {
   }
   const std::int64_t rows = tensors["source"].shape()[0], others = tensors["input"].shape()[0];
   if (rows != others) throw FileError(path, fmt::format("input must have {} rows, like source, got {}", rows, others));
-  const Tensor &source_mask = tensors["source_mask"], &input_mask = tensors["input_mask"];
-  const Sentences source = without_padding(tensors["source"], source_mask),
-                  input = without_padding(tensors["input"], input_mask);
+  const Sentences source = without_padding(tensors["source"], tensors["source_mask"]),
+                  input = without_padding(tensors["input"], tensors["input_mask"]);
   NamedTensors inputs = TranslationBatch{source, input, {}}.named();
-  inputs.insert({{"source_mask", source_mask}, {"input_mask", input_mask}});
+  inputs.merge(tensors);  // adds the masks
   return inputs;
 }
 
@@ -215,14 +214,6 @@ ExampleSet examples(const Model& model, const ModelData& data) {
   const Vocabulary vocabulary = load_vocabulary(data.directory, config_of(model));
   const auto text = std::make_shared<ParallelText>(read_model_text(model, data));
   const auto pairs = std::make_shared<EncodedPairs>(encode(vocabulary, *text));
-  const auto inputs = [pairs](const std::vector<std::int64_t>& examples) {
-    std::vector<Ids> sources, targets;
-    for (const std::int64_t i : examples) {
-      sources.push_back(pairs->source[std::size_t(i)]);
-      targets.push_back(pairs->target[std::size_t(i)]);
-    }
-    return make_batch(sources, targets).named();
-  };
   const auto digest = [text](const std::vector<std::int64_t>& examples) {
     std::string lines;
     for (const std::int64_t i : examples)
@@ -231,7 +222,7 @@ ExampleSet examples(const Model& model, const ModelData& data) {
   };
   return {
       .size = std::int64_t(text->source.size()),
-      .inputs = inputs,
+      .inputs = [pairs](const auto& examples) { return batch_of(*pairs, examples).sentences.named(); },
       .digest = digest,
       .lengths =
           [](const std::string& layer) { return layer.starts_with("encoder.") ? "source_lengths" : "input_lengths"; },

@@ -13,8 +13,6 @@
 namespace foldgrad {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 ParallelText read_numbers(const DataConfig& config, const std::string& name) {
   if (name == config.train)
     return numbers::sample(numbers::Split::train, config.train_pairs ? config.train_pairs : numbers::kTrainPairs);
@@ -28,7 +26,8 @@ std::string path_in(const std::string& directory, const std::string& name) {
   return std::filesystem::path(directory) / name;  // an absolute name stays unchanged
 }
 
-SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
+SentencePiece make_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
+  if (!d.sentencepiece_model.empty()) return SentencePiece::read(path_in(directory, d.sentencepiece_model));
   Lines both = train.source;
   both.insert(both.end(), train.target.begin(), train.target.end());
   return SentencePiece::train(both, d.vocabulary);
@@ -41,11 +40,8 @@ SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, 
 Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& directory, const ParallelText& train) {
   const auto& d = config.data.as<DataConfig>();
   if (d.task == TextTask::numbers) return Vocabulary::numbers();
-  if (d.tokenizer == Tokenizer::sentencepiece) {
-    if (!d.sentencepiece_model.empty())
-      return Vocabulary::sentence_piece(SentencePiece::read(path_in(directory, d.sentencepiece_model)), d.lowercase);
-    return Vocabulary::sentence_piece(learned_pieces(d, directory, train), d.lowercase);
-  }
+  if (d.tokenizer == Tokenizer::sentencepiece)
+    return Vocabulary::sentence_piece(make_pieces(d, directory, train), d.lowercase);
   std::optional<Bpe> bpe;
   if (!d.bpe_codes.empty()) bpe.emplace(path_in(directory, d.bpe_codes));
   const auto dictionary = [&](const std::string& file, const Lines& lines) {
@@ -163,11 +159,10 @@ ParallelText read_text(const DataConfig& config, const std::string& directory, c
   ParallelText text = read_parallel_text(path_in(directory, name + "." + config.source),
                                          path_in(directory, name + "." + config.target));
   const std::int64_t most = name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0;
-  for (Lines* lines : {&text.source, &text.target})
+  for (Lines* lines : {&text.source, &text.target}) {
     if (most > 0 && std::int64_t(lines->size()) > most) lines->resize(std::size_t(most));
-  if (config.lowercase)
-    for (Lines* lines : {&text.source, &text.target})
-      for (std::string& line : *lines) line = lower(line);
+    if (config.lowercase) std::ranges::transform(*lines, lines->begin(), lower);
+  }
   return text;
 }
 

@@ -10,11 +10,8 @@
 #include "train/system/unicode.h"
 
 namespace foldgrad {
-namespace {
 
 constexpr const char* kFilling = "madeupword";
-
-}  // namespace
 
 Dictionary::Dictionary() {
   for (const char* special : {"<s>", "<pad>", "</s>", "<unk>"}) add(special, 1);

@@ -32,8 +32,7 @@ class Dictionary {
 
   // Splits the line at white space and returns the ids of the words, then kEos.
   Ids encode(const std::string& line) const;
-  // Returns the words up to the first kEos, joined by single spaces. Leaves out kBos and kPad, and writes kUnk as
-  // "<unk>".
+  // Returns the words up to the first kEos, joined by single spaces, without kBos and kPad; kUnk becomes "<unk>".
   std::string decode(const Ids& ids) const;
 
  private:

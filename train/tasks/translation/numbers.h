@@ -37,8 +37,7 @@ enum class Split { train, valid, test };
 
 // Draws `pairs` different pairs, which depend only on the arguments. Each pair is assigned to a split by a hash of its
 // German side, regardless of the seed: 5 % to valid, 5 % to test, the rest to train. Cardinals and ordinals below 100
-// are always in train, so that every word can be learned. Throws std::invalid_argument unless `pairs` is in [1,
-// 1,000,000].
+// are always in train, so that every word can be learned. Throws std::invalid_argument unless 1 <= pairs <= kMostPairs.
 ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed = 1);
 // Default numbers of pairs for training, and for validation or test.
 constexpr std::int64_t kTrainPairs = 200000, kTestPairs = 1000;

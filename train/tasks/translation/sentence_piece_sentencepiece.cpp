@@ -35,8 +35,7 @@ class LineIterator final : public sentencepiece::SentenceIterator {
 };
 
 // Returns false if the library rejects the model. The library reports most errors in its status and throws the others.
-template <class Model>
-bool load(Model& model) try {
+bool load(auto& model) try {
   return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();
 } catch (const std::exception&) {
   return false;

@@ -9,7 +9,6 @@
 #include "train/tasks/translation/numbers.h"
 
 namespace foldgrad {
-namespace {
 
 constexpr int kFormat = 1;
 constexpr const char* kDescription = "/vocabulary.json";
@@ -17,8 +16,6 @@ constexpr const char* kSource = "/dict.source.txt";
 constexpr const char* kTarget = "/dict.target.txt";
 constexpr const char* kCodes = "/codes";
 constexpr const char* kPieces = "/sentencepiece.model";
-
-}  // namespace
 
 Vocabulary Vocabulary::numbers() {
   Vocabulary v("numbers", false);

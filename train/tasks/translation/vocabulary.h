@@ -30,8 +30,7 @@ class Vocabulary {
 
   // Return ids, then kEos; unknown words become kUnk. Throw std::invalid_argument for text that is not UTF-8. They
   // cache words, so threads must not share an object. A source that is blank (is_blank()), or from which the tokenizer
-  // makes no tokens, becomes only kEos, which best_hypotheses() (train/tasks/translation/translation.h) does not
-  // translate.
+  // makes no tokens, becomes only kEos, which best_hypotheses() (translation.h) does not translate.
   Ids encode_source(const std::string& line) const;
   Ids encode_target(const std::string& line) const;
   // Returns readable text up to the first kEos, with pieces joined to words.

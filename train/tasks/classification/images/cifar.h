@@ -28,8 +28,7 @@ const CifarLayout& cifar100_layout();
 ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_bytes,
                       const std::vector<std::string>& classes, std::int64_t only = -1);
 
-// Guesses the number of label bytes per record from a file's size: 2 if only records of CIFAR-100 fit, otherwise 1.
-// Throws FileError.
+// Guesses the label bytes per record: 2 if only records of CIFAR-100 fit the file's size, else 1. Throws FileError.
 std::int64_t cifar_label_bytes(const std::string& path);
 
 // Returns a part's files below `directory`: the record files and, if it exists, the file of class names. CIFAR has no

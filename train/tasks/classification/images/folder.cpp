@@ -48,8 +48,7 @@ struct LeftOut {
   };
   Files foreign, nested, hidden;
 
-  // Returns a text such as "2 hidden (.DS_Store, ...)", or an empty string if no file was left out. Paths are relative
-  // to `part`.
+  // Returns a text such as "2 hidden (.DS_Store, ...)", with paths relative to `part`, or "" if no file was left out.
   std::string text(const fs::path& part) const {
     std::vector<std::string> texts;
     for (const auto& [files, what] :
@@ -66,7 +65,7 @@ struct Listing {
   std::vector<std::string> paths = {};
   std::vector<std::int64_t> labels = {};
   std::vector<std::string> classes;
-  std::string digest = {};  // of everything that a cache depends on
+  std::string source = {};  // everything that a cache depends on
   LeftOut left_out = {};
 };
 
@@ -87,9 +86,8 @@ std::vector<fs::path> entries(const std::string& directory, LeftOut& left_out) {
   return paths;
 }
 
-// Appends the images of a directory to `all`. Appends to `source` the image properties that a cache depends on.
-template <class LabelOf>
-void list_images(const std::string& directory, const LabelOf& label_of, Listing& all, std::string& source) {
+// Appends the images of a directory to `all`, and their properties that a cache depends on to all.source.
+void list_images(const std::string& directory, const auto& label_of, Listing& all) {
   const std::size_t before = all.paths.size();
   for (const fs::path& path : entries(directory, all.left_out)) {
     std::error_code error;
@@ -105,7 +103,7 @@ void list_images(const std::string& directory, const LabelOf& label_of, Listing&
     const fs::file_time_type changed = error ? fs::file_time_type() : fs::last_write_time(path, error);
     if (error) throw FileError(path, "cannot be read", error.value());
     const std::int64_t label = label_of(path);
-    source +=
+    all.source +=
         fmt::format("{}\n{}\n{}\n{}\n", label, path.filename().string(), bytes, changed.time_since_epoch().count());
     all.paths.push_back(path.string());
     all.labels.push_back(label);
@@ -113,8 +111,7 @@ void list_images(const std::string& directory, const LabelOf& label_of, Listing&
   if (all.paths.size() == before) throw FileError(directory, "has no PNG or JPEG file");
 }
 
-// Lists the images in the folder `inner` of each class. If `inner` is empty, lists the images in the class's own
-// folder.
+// Lists the images in each class's folder, or in the folder within it if `inner` is not empty ("/images").
 Listing list_classes(const std::string& directory, const std::string& inner, std::int64_t size,
                      const std::vector<std::string>& classes) {
   std::vector<std::string> own;
@@ -127,7 +124,7 @@ Listing list_classes(const std::string& directory, const std::string& inner, std
   }
   if (own.empty()) throw FileError(directory, "has no class folder");
   Listing all{.classes = classes.empty() ? own : classes, .left_out = left_out};
-  std::string source = fmt::format("{}\n{}\n", size, fmt::join(all.classes, "\n"));
+  all.source = fmt::format("{}\n{}\n", size, fmt::join(all.classes, "\n"));
   for (const std::string& name : own) {
     if (first_bad_utf8(name) != name.npos) throw FileError(directory + "/" + name, "must have a UTF-8 name");
     const auto found = std::ranges::find(all.classes, name);
@@ -135,9 +132,8 @@ Listing list_classes(const std::string& directory, const std::string& inner, std
       throw FileError(directory, fmt::format("has a class {} without training images", in_quotes(name)));
     const std::int64_t label = found - all.classes.begin();
     list_images(
-        directory + "/" + name + inner, [label](const fs::path&) { return label; }, all, source);
+        directory + "/" + name + inner, [label](const fs::path&) { return label; }, all);
   }
-  all.digest = sha256(source);
   return all;
 }
 
@@ -169,18 +165,22 @@ Listing list_annotated(const std::string& directory, std::int64_t size, const st
     if (found == labels.end()) throw FileError(path.string(), "has no line in val_annotations.txt");
     return found->second;
   };
-  Listing all{.classes = classes};
-  std::string source = fmt::format("{}\n{}\n", size, fmt::join(classes, "\n"));
-  list_images(directory + "/images", label_of, all, source);
+  Listing all{.classes = classes, .source = fmt::format("{}\n{}\n", size, fmt::join(classes, "\n"))};
+  list_images(directory + "/images", label_of, all);
   if (all.paths.size() < labels.size())
     throw FileError(annotations,
                     fmt::format("has lines for {} images, but val/images has {}", labels.size(), all.paths.size()));
-  all.digest = sha256(source);
   return all;
 }
 
-Listing list(const std::string& path, ImagePart part, std::int64_t size, const std::vector<std::string>& classes,
+const char* name_of(ImagePart part, FolderLayout layout) {
+  if (part == ImagePart::train) return "train";
+  return layout == FolderLayout::tiny_imagenet ? "val" : "test";
+}
+
+Listing list(const std::string& directory, ImagePart part, std::int64_t size, const std::vector<std::string>& classes,
              FolderLayout layout) {
+  const std::string path = directory + "/" + name_of(part, layout);
   if (layout == FolderLayout::classes) return list_classes(path, "", size, classes);
   return part == ImagePart::train ? list_classes(path, "/images", size, classes) : list_annotated(path, size, classes);
 }
@@ -204,7 +204,7 @@ ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_
   const ImageSet set{file.tensors.at("pixels"), file.tensors.at("labels"), listing.classes};
   check(set);
   const bool fits = set.size() == std::int64_t(listing.paths.size()) && set.height() == size && set.width() == size;
-  const bool same = file.metadata.at(kSource) == listing.digest && file.metadata.at(kContent) == digest_of(set);
+  const bool same = file.metadata.at(kSource) == sha256(listing.source) && file.metadata.at(kContent) == digest_of(set);
   return fits && same ? set : ImageSet();
 } catch (const std::exception&) {  // the file is missing, damaged or not a cache
   return {};
@@ -219,21 +219,15 @@ void note_left_out(const std::string& directory, const Listing& listing) {
   if (!text.empty() && said.insert(directory + text).second) say("note: {}: files left out: {}\n", directory, text);
 }
 
-const char* name_of(ImagePart part, FolderLayout layout) {
-  if (part == ImagePart::train) return "train";
-  return layout == FolderLayout::tiny_imagenet ? "val" : "test";
-}
-
 }  // namespace
 
 FolderCounts count_folder(const std::string& directory, ImagePart part, FolderLayout layout) {
-  const auto listed = [&](ImagePart of, const std::vector<std::string>& classes) {
-    return list(directory + "/" + name_of(of, layout), of, /*size=*/0, classes, layout);
-  };
-  const bool annotated = layout == FolderLayout::tiny_imagenet && part != ImagePart::train;
-  const std::string path = directory + "/" + name_of(part, layout);
-  const Listing listing = listed(part, annotated ? listed(ImagePart::train, {}).classes : std::vector<std::string>());
-  FolderCounts counts{listing.classes, std::vector<std::int64_t>(listing.classes.size()), listing.left_out.text(path)};
+  std::vector<std::string> classes;
+  if (layout == FolderLayout::tiny_imagenet && part != ImagePart::train)
+    classes = list(directory, ImagePart::train, /*size=*/0, {}, layout).classes;
+  const Listing listing = list(directory, part, /*size=*/0, classes, layout);
+  FolderCounts counts{listing.classes, std::vector<std::int64_t>(listing.classes.size()),
+                      listing.left_out.text(directory + "/" + name_of(part, layout))};
   for (const std::int64_t label : listing.labels) ++counts.images[std::size_t(label)];
   return counts;
 }
@@ -250,14 +244,14 @@ std::string digest_of(const ImageSet& images) {
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
                      const std::vector<std::string>& classes, FolderLayout layout) {
   const std::string name = name_of(part, layout), path = directory + "/" + name;
-  const Listing listing = list(path, part, size, classes, layout);
+  const Listing listing = list(directory, part, size, classes, layout);
   note_left_out(path, listing);
   const std::string cache = fmt::format("{}/{}-{}.images", directory, name, size);
   if (ImageSet set = read_cache(cache, listing, size); set.labels.defined()) return set;
   ImageSet set = decoded(listing, size);
   try {
     write_safetensors(cache, {{"pixels", set.pixels}, {"labels", set.labels}},
-                      {{kSource, listing.digest}, {kContent, digest_of(set)}});
+                      {{kSource, sha256(listing.source)}, {kContent, digest_of(set)}});
   } catch (const FileError& e) {
     say("warning: {}; images will be decoded again next time\n", e.what());
   }

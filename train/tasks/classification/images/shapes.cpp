@@ -92,8 +92,7 @@ struct Pose {
   }
 };
 
-// Returns the fraction of a pixel that lies inside an outline. `pixels` is the distance of the pixel's centre from the
-// outline.
+// Returns the fraction of a pixel inside an outline, given the distance of its centre from the outline in pixels.
 float coverage(float pixels) { return std::clamp(0.5f - pixels, 0.0f, 1.0f); }
 
 // Replaces std::hypot, which guards against overflow but is slow.
