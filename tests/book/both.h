@@ -57,8 +57,7 @@ Results of_engine(const std::vector<tiny::Tensor>& operands, const tiny::Tensor&
   return results;
 }
 
-// Checks that |got - want| <= bound everywhere. With a bound of 0, the values must be equal, except for the sign of
-// zero.
+// Checks that |got - want| <= bound everywhere. A bound of 0 requires equal values, except for the sign of zero.
 inline void expect_within(double bound, const Results& got, const Results& want, const std::string& what = "") {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t k = 0; k < got.size(); ++k) {

@@ -42,8 +42,7 @@ struct UnifiedNorms {
                   what + ", state");
   }
 
-  // Runs warm-up iterations, then iterations that use averages. At iteration 20, the rows are `outlier` times too
-  // large.
+  // Runs warm-up iterations, then iterations that use averages. At iteration 20, x is `outlier` times too large.
   void run(int rows, double bound, double outlier = 50) {
     tiny::Random random(6);
     un.gamma->value = uniform(1, un.C, random);

@@ -33,8 +33,7 @@ cudnnBackendDescriptor_t h100(CudnnDescriptors& to) {
   return d;
 }
 
-// Returns the sizes for images of 32 x 32 and a kernel of 3 x 3 with padding 1, or of 7 x 7 with stride 4 and padding
-// 2.
+// Returns the sizes for images of 32 x 32. A kernel of 3 x 3 has padding 1, one of 7 x 7 stride 4 and padding 2.
 Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
   const bool small = kernel == 3;
   return {.batch = 64,

@@ -1,7 +1,6 @@
 // Plants bank conflicts of shared memory, one by one, which the twin of shared_array() must show.
 #include "emulation/bank_conflicts.h"
 
-#include "engine/cuda/launch.h"
 #include "tests/emulation/kernels.h"
 
 namespace foldgrad {
@@ -39,8 +38,7 @@ TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   }
 }
 
-// Reads one word in all lanes, which takes one pass. Lanes in the second branch do not conflict with lanes in the
-// first.
+// Reads one word in all lanes, which takes one pass. Lanes in different branches do not conflict.
 __global__ void branches_kernel(Integers p) {
   const SharedArray<float> shared = shared_array<float>();
   const int i = int(threadIdx.x);

@@ -139,7 +139,6 @@ struct Hoarder {
 
 // The names of nested scopes are joined. Freed memory no longer counts.
 TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
-  memory::release_cache(Device::cuda);
   emulation::set_devices({{.devices = 2}, bytes_on(0) + (std::size_t(8) << 20)});
   constexpr std::size_t kMiB = std::size_t(1) << 20;
   const std::shared_ptr<void> weights = memory::allocate(Device::cuda, kMiB);
@@ -168,7 +167,6 @@ TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
 }
 
 TEST_F(EmulatedDevices, TheTableOfHoldersEnds) {
-  memory::release_cache(Device::cuda);
   emulation::set_devices({{.devices = 2}, bytes_on(0) + 15 * 1024});
   Tape tape;
   std::vector<std::shared_ptr<void>> blocks;
@@ -182,7 +180,6 @@ TEST_F(EmulatedDevices, TheTableOfHoldersEnds) {
 }
 
 TEST_F(EmulatedDevices, MemoryComesToAnEnd) {
-  memory::release_cache(Device::cuda);
   emulation::set_devices({{.devices = 2}, bytes_on(0) + 10240});
   std::shared_ptr<void> most = memory::allocate(Device::cuda, 8192);
   EXPECT_THROW(memory::allocate(Device::cuda, 4096), OutOfMemory);
@@ -194,7 +191,6 @@ TEST_F(EmulatedDevices, MemoryComesToAnEnd) {
 
 // A failed device has no memory to free, and asking it would hide its first message.
 TEST_F(EmulatedDevices, OtherFailuresLeaveTheCache) {
-  memory::release_cache(Device::cuda);
   memory::allocate(Device::cuda, 8192);
   const std::size_t cached = memory::statistics(Device::cuda).cached;
   ASSERT_GT(cached, 0u);

@@ -65,8 +65,7 @@ TEST(EmulationTensorCores, NoneInTheProductItself) {
 TEST(EmulationTensorCores, AMissingBarrierIsSeen) {
   const auto run = [] { return in_all_orders(product_kernel<Fault::no_barrier>, kProduct, 128); };
   if (kThreadSanitizer) return expect_race(run);
-  // In ascending order, the first warp has stored its part when the second warp's first lanes load, but the second has
-  // not.
+  // In ascending order, only the first warp has stored its part when the second warp's first lanes load.
   for (const auto& c : run()) EXPECT_EQ(count_nan(c), 128);
 }
 

@@ -1,5 +1,4 @@
-// The counters are for the whole process, so every test begins with an empty cache and compares with the initial
-// values.
+// The counters are for the whole process, so tests begin with an empty cache and compare with the initial values.
 #include "engine/memory.h"
 
 #include <thread>

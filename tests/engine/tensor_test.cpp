@@ -1,7 +1,5 @@
 #include "engine/tensor.h"
 
-#include <cmath>
-
 #include "engine/memory.h"
 #include "engine/named_tensors.h"
 #include "tests/harness/compare.h"

@@ -2,6 +2,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cmath>  // also for the tests, which compute what they expect
+
 #include "engine/tensor.h"
 #include "tests/engine/error_message.h"
 

@@ -25,8 +25,7 @@ double edited(double v, int k) {
       return rounded(v, k - 3);
   }
 }
-// Returns the number of digits without zeros at either end, plus the distance of the exponent from 0, plus 1 for a
-// sign.
+// Returns the number of digits without zeros at either end, plus the exponent's distance from 0, plus 1 for a sign.
 int characters(double v) {
   if (!std::isfinite(v)) return 400;
   int digits = 0, zeros = 0;

@@ -25,8 +25,7 @@ class Mutator {
   // Makes one to four changes of words: replaces numbers, strings and brackets, drops, doubles or swaps lines, or nests
   // values deeply. Now and then also changes bytes.
   std::string words(std::string text);
-  // Mutates a safetensors file. Changes words of the header (and corrects its length), bits of values, or bytes
-  // anywhere.
+  // Changes words of a safetensors file's header (and corrects its length), bits of values, or bytes anywhere.
   std::string safetensors(const std::string& file);
 
  private:

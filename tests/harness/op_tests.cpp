@@ -1,6 +1,4 @@
 // The tests that every operation must pass.
-#include <cmath>
-
 #include "engine/cpu/threads.h"
 #include "tests/harness/op_spec.h"
 #ifdef FOLDGRAD_EMULATE

@@ -15,8 +15,7 @@ extern template rc::Gen<std::uint32_t> rc::gen::inRange(std::uint32_t, std::uint
 
 namespace foldgrad::testing {
 
-// Checks a property on `cases` cases; RC_GTEST_PROP checks 100. RC_PARAMS="max_success=1000" multiplies both numbers by
-// ten.
+// Checks a property on `cases` cases; RC_GTEST_PROP checks 100. RC_PARAMS="max_success=1000" multiplies both by ten.
 void check_property(int cases, void (*property)());
 
 }  // namespace foldgrad::testing

@@ -46,19 +46,10 @@ std::string cpu_ladder_error(std::int64_t m, std::int64_t n, std::int64_t k, uns
 
 // The sizes are 0, around tiles of 6 or 14 rows and 2 vectors (at most 32 columns), and around blocks of 512 terms.
 TEST(CpuLadder, EqualsTheTripleLoopAtTheSeams) {
-  for (auto [m, n, k] : {std::array{0, 16, 8},
-                         {3, 0, 8},
-                         {3, 16, 0},
-                         {1, 16, 1},
-                         {6, 32, 5},
-                         {7, 48, 9},
-                         {14, 32, 32},
-                         {15, 80, 33},
-                         {13, 16, 511},
-                         {29, 32, 512},
-                         {5, 48, 513},
-                         {2, 16, 1025}})
-    EXPECT_EQ(cpu_ladder_error(m, n, k), "");
+  constexpr std::array<int, 3> kSizes[] = {{0, 16, 8},    {3, 0, 8},     {3, 16, 0},   {1, 16, 1},
+                                           {6, 32, 5},    {7, 48, 9},    {14, 32, 32}, {15, 80, 33},
+                                           {13, 16, 511}, {29, 32, 512}, {5, 48, 513}, {2, 16, 1025}};
+  for (auto [m, n, k] : kSizes) EXPECT_EQ(cpu_ladder_error(m, n, k), "");
 }
 
 RC_GTEST_PROP(CpuLadder, EqualsTheTripleLoop, ()) {

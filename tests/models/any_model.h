@@ -1,6 +1,5 @@
 // Helpers to test models of any family.
 #pragma once
-#include <cmath>
 #include <functional>
 #include <map>
 
@@ -50,6 +49,13 @@ inline void randomize_statistics(Model& model, unsigned seed) {
         random.data<double>()[i] = std::exp(random.data<double>()[i]);
       tensor.copy_from(random.to(tensor.dtype()));
     }
+}
+
+// Returns `count` random images and their classes, the inputs of an image classifier.
+template <class Config>
+NamedTensors images_of(const Config& config, std::int64_t count = 3) {
+  return {{"images", randn({count, config.image_size, config.image_size, 3}, 7)},
+          {"target", random_ids({count}, config.classes, 8)}};
 }
 
 using Parameters = std::vector<std::pair<std::string, Shape>>;

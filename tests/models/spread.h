@@ -1,7 +1,6 @@
 // The spread of initial values.
 #pragma once
 #include <algorithm>
-#include <cmath>
 
 #include "tests/harness/compare.h"
 

@@ -1,6 +1,5 @@
 #include "ops/activation/activation.h"
 
-#include <cmath>
 #include <limits>
 
 #include "tests/harness/by_hand.h"
@@ -99,8 +98,7 @@ TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_ACT_12_
   }
 }
 
-// The first case is where relu switches; the second has two rows: y = relu((1, -5) + (2, 3)) = (3, 0), relu((-4, 1) +
-// (2, 3)) = (0, 4).
+// There are two rows: y = relu((1, -5) + (2, 3)) = (3, 0), relu((-4, 1) + (2, 3)) = (0, 4).
 TEST(BiasActivation, ACT_8_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2, 2}, {1, -5, -4, 1}), numbers({2}, {2, 3})},
                   .y = {3, 0, 0, 4},

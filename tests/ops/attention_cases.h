@@ -1,7 +1,5 @@
 // Cases and formulas that the tests of attention share.
 #pragma once
-#include <cmath>
-
 #include "ops/attention/attention.h"
 #include "tests/harness/compare.h"
 

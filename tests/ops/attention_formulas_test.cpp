@@ -1,8 +1,6 @@
 // Compares attention with its formulas, and checks properties that do not depend on its blocks.
 #include <rapidcheck.h>
 
-#include <cmath>
-
 #include "emulation/sanitizers.h"
 #include "engine/memory.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -84,8 +82,8 @@ TEST(Attention, WithABiasItIsTheSoftmaxOfTheirSum) {
   }
 }
 
-// Adds one head of the formulas with whole matrices. Differentiates the softmax in its textbook form: ds_ij = p_ij
-// (dp_ij - sum_t p_it dp_it).
+// Adds one head of the formulas with whole matrices. Differentiates the softmax in its textbook form:
+// ds_ij = p_ij (dp_ij - sum_t p_it dp_it).
 void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
                       std::int64_t h, std::vector<Tensor>& out) {
   const std::int64_t D = in[0].shape()[1] / options.heads, row = in[0].shape()[1];
@@ -133,8 +131,7 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
   }
 }
 
-// The lengths are around the CPU's blocks of up to 80 and the kernels' blocks of 64. Some heads consist of whole
-// vectors.
+// The lengths are around the CPU's blocks of up to 80 and the kernels' blocks of 64. Some heads are whole vectors.
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlocks) {
   const std::pair<std::int64_t, std::int64_t> lengths[] = {
       {64, 65}, {65, 64}, {79, 80}, {80, 80}, {81, 80}, {80, 81}, {161, 160}, {1, 200}, {200, 1}, {70, 130}, {130, 70}};

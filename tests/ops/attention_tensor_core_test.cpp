@@ -1,7 +1,5 @@
 // Compares attention of bf16 on tensor cores with attention of the same numbers in double on the CPU.
 #if defined(FOLDGRAD_HAVE_CUDA) && defined(FOLDGRAD_FAST)
-#include <cmath>
-
 #include "tests/harness/op_spec.h"
 #include "tests/ops/attention_cases.h"
 

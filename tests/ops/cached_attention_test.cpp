@@ -1,7 +1,6 @@
 // Compares attention to rows of a cache with its formula on every device.
 #include "ops/attention/cached_attention.h"
 
-#include <cmath>
 #include <random>
 
 #include "tests/harness/op_spec.h"

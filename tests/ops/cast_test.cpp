@@ -1,7 +1,6 @@
 #include "ops/cast/cast.h"
 
 #include <bit>
-#include <cmath>
 
 #include "tests/harness/by_hand.h"
 

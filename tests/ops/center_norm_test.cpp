@@ -24,8 +24,8 @@ const RegisterOp kCenterNorm({
     .bf16_roundoffs = 16,
 });
 
-// x = (1, 3) has mu = 2 and k = 2, so z = (-2, 2). With dy = (1, 0) and gamma = (2, 1), h = (2, 0) and dx = 2 (2 - 1, 0
-// - 1).
+// x = (1, 3) has mu = 2 and k = 2, so z = (-2, 2). With dy = (1, 0) and gamma = (2, 1), h = (2, 0), and
+// dx = 2 (2 - 1, 0 - 1).
 TEST(CenterNorm, CEN_1_CEN_2_CEN_3_CEN_4_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2}, {1, 3}), numbers({2}, {2, 1}), numbers({2}, {5, 7})},
                   .y = {1, 9},

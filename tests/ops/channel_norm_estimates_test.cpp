@@ -1,7 +1,5 @@
 // Tests backward passes that are estimates, not gradients. Measures how much dx of whole layers differs from the true
 // gradient (by central differences) and from the documented formula, and checks which gradients are exact nevertheless.
-#include <cmath>
-
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {
@@ -11,8 +9,7 @@ using Options = ChannelNormOptions;
 
 constexpr std::int64_t kRows = 12, kColumns = 3;
 
-// A layer in the middle of training. It has windows and averages of earlier steps, padding, and one more step to
-// examine.
+// A layer in the middle of training, with windows and averages of earlier steps, padding, and one more step to examine.
 struct Midst {
   Options options;
   ChannelNormState state;
@@ -131,8 +128,7 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
     SCOPED_TRACE(c.name);
     const OpCase step = c.midst.step();
     const std::vector<Tensor> got = run_case(step, DType::f64, Device::cpu).grads;
-    // The difference is in units of dx, whose elements are about 1. An estimate with a smaller difference would be a
-    // gradient.
+    // Elements of dx are about 1. An estimate with a smaller difference would be a gradient.
     EXPECT_GT(largest_difference(got[0], central_differences(step, 0)), 0.05);
     EXPECT_TRUE(close(got[2], central_differences(step, 2), 1e-9));
     const Tensor dgamma = central_differences(step, 1);

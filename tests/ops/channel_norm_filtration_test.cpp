@@ -2,7 +2,6 @@
 // changed. A lasting change is not an outlier. Soon after it nothing may be skipped, and run_var must be the new level.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <random>
 
 #include "tests/ops/channel_norm_fixture.h"
@@ -75,9 +74,8 @@ TEST(ChannelNormFiltration, UN_19_LearnsALastingChange) {
   EXPECT_GT(runs_with_skips, 144 / 3) << "else nothing was to be learned";
 }
 
-// With `pooled`, the spread of the levels decides how much noise is skipped, not the data: the variance over all
-// channels is the threshold. If levels are equal, windows of up to 4 never leave the state in which noise is skipped;
-// run_var is right nevertheless.
+// With `pooled`, the spread of the levels, not the data, decides how much noise is skipped: the variance over all
+// channels is the threshold. If levels are equal, windows of up to 4 skip noise forever; run_var is right nevertheless.
 TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
   for (const unsigned seed : {1u, 2u, 3u, 4u})
     for (const std::int64_t M : {2, 3, 4, 8})
@@ -119,8 +117,7 @@ TEST(ChannelNormFiltration, HoldsForThirtyTwoIterationsInARow) {
   }
 }
 
-// Estimates are held for at most 32 iterations in a row, so run_var learns the change even if every iteration is
-// skipped.
+// Estimates are held for at most 32 iterations in a row, so run_var learns the change even if all are skipped.
 TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   int runs_that_skip_all = 0;
   for_all(Granularity::layer_sum, /*hold=*/true, [&](std::int64_t, double, const Ending& ending) {
@@ -130,9 +127,8 @@ TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   EXPECT_GT(runs_that_skip_all, 72 / 2);
 }
 
-// Returns true if a layer of 1,030 channels skips an iteration in which q is 1 in every channel except `channel`, where
-// it is `factor`. Its windows are 1 everywhere, except 1e6 in channel `spread` (if not -1), in the slot of this
-// iteration.
+// Returns true if a layer of 1,030 channels skips an iteration in which q is `factor` in `channel` and 1 elsewhere. Its
+// windows are 1, except 1e6 in channel `spread` (if not -1), in the slot of this iteration.
 bool skips(Granularity granularity, Device device, std::int64_t channel, double factor, std::int64_t spread = -1) {
   const Layer layer(filtered(granularity), 1030, device);
   set_iterations(layer.state, 9);

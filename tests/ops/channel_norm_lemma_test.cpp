@@ -1,6 +1,5 @@
 // Tests the lemmas of UN's paper about its outlier test on random windows, in the form in which they are true
 // (docs/derivations/channel_norm.md), and refutes the untrue form by a counterexample.
-#include <cmath>
 #include <map>
 
 #include "ops/channel_norm/channel_norm_skip.h"

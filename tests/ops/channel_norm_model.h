@@ -207,8 +207,7 @@ class ChannelNormModel {
     const Column w = window(win_sq, c);
     return o.forward == ForwardAverage::arithmetic ? arithmetic_mean(w) : geometric_mean(w, least());  // [UN-16]
   }
-  // Returns the value that run_var averages: var_hat, except that an exponential average is run_var itself, and BN's
-  // variance is unbiased.
+  // Returns the value that run_var averages: q for an exponential average, BN's unbiased variance, or else var_hat.
   Real recorded(int c, Real var_hat) const {
     if (o.forward == ForwardAverage::exponential) return q[c];
     if (o.statistic == ChannelStatistic::variance && !o.clamped_variance) return q[c] * n / (n - 1);

@@ -1,10 +1,7 @@
-// Compares channel_norm with the model of channel_norm_model.h on random histories of all methods and options. Since
-// both could misread the papers in the same way, `verify-traces` compares the operation with another program's results
-// (tests/golden).
+// Compares channel_norm with the model of channel_norm_model.h on random histories of all methods and options. Both may
+// misread the papers alike, so `verify-traces` compares the operation with another program's results (tests/golden).
 #include "tests/ops/channel_norm_model.h"
 
-#include "ops/channel_norm/channel_norm.h"
-#include "tests/harness/op_spec.h"
 #include "tests/ops/channel_norm_fixture.h"
 #include "tests/ops/channel_norm_histories.h"
 
@@ -15,7 +12,6 @@ bool has_window(const ChannelNormOptions& o) {
   return o.forward == ForwardAverage::geometric || o.forward == ForwardAverage::arithmetic;
 }
 
-// The options of channel_norm in a history.
 struct ChannelNormKind {
   using Options = ChannelNormOptions;
 

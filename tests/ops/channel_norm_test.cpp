@@ -1,6 +1,4 @@
 // Tests the specification of channel_norm, and its behaviour over several calls, on outliers and on unusual data.
-#include <cmath>
-
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {
@@ -32,7 +30,7 @@ OpFunction from_state(const Setting& s, std::int64_t rows) {
 }
 
 // Returns the exact cases of the specification's gradient-check matrix and, for the parity of devices and precisions,
-// cases whose backward pass is an estimate; `large` excludes the latter from differences. Rows are around one block of
+// cases whose backward pass is an estimate, which `large` excludes from differences. Rows are around one block of
 // 64, columns around a warp.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;

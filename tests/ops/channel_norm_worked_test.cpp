@@ -1,6 +1,4 @@
 // Compares channel_norm with numbers that can be computed by hand.
-#include <cmath>
-
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {
@@ -10,8 +8,8 @@ using Options = ChannelNormOptions;
 
 constexpr double kRounding = 1e-14;
 
-// x = (1, 3) has q = 5, and eps = 11 makes rstd = 1/4, so z = (1/4, 3/4). With dy = (4, 0) and gamma = 2, h = (8, 0), G
-// = 1, and dx = (h - z) / 4.
+// x = (1, 3) has q = 5, and eps = 11 makes rstd = 1/4, so z = (1/4, 3/4). With dy = (4, 0) and gamma = 2, h = (8, 0),
+// G = 1, and dx = (h - z) / 4.
 TEST(ChannelNorm, UN_1_CN_1_CN_2_CN_3_WorkedByHand) {
   for (Device device : devices()) {
     Options o = Options::un();

@@ -1,9 +1,5 @@
 #include "ops/channel_sums/channel_sums.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "engine/parallel/team.h"
 #include "tests/harness/compare.h"
 

@@ -41,8 +41,7 @@ const RegisterOp kConcat({
     .bf16_roundoffs = 0,
 });
 
-// Slices rows and columns, in the middle and at the ends, empty and whole. One row is longer than the CPU's chunk of
-// 16384.
+// Slices rows and columns, in the middle and at the ends, empty and whole. One row exceeds the CPU's chunk of 16384.
 const RegisterOp kSlice({
     .name = "slice",
     .cases = {slice_case({3, 4}, 1, 1, 3), slice_case({3, 4}, 0, 1, 2), slice_case({2, 3, 2}, 1, 2, 3),

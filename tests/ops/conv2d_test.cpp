@@ -1,7 +1,5 @@
 #include "ops/conv2d/conv2d.h"
 
-#include <cmath>
-
 #include "ops/activation/activation.h"
 #include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
@@ -111,8 +109,7 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
                  conv_of({.padding = 1, .activation = Activation::relu}));
 }
 
-// There are two pixels and 1 x 1 kernels. In two groups, channels (1, 2) give 3 1 + 4 2 = 11, and (5, 6) give 30 5 + 40
-// 6 = 390.
+// Two pixels, 1 x 1 kernels and two groups: channels (1, 2) give 3 1 + 4 2 = 11, and (5, 6) give 30 5 + 40 6 = 390.
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_GroupsWorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 2, 4}, {1, 2, 5, 6,  //
                                                       1, 0, 0, 1}),
@@ -140,8 +137,7 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_DepthwiseWorkedByHand) {
                  conv_of({.padding = 1, .groups = 2}));
 }
 
-// Returns y = silu(z). With dz = dy silu'(z), also returns the gradients as sums over all kernel entries that hit the
-// image.
+// Returns y = silu(z) and, with dz = dy silu'(z), the gradients as sums over all kernel entries that hit the image.
 std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_shape, Options o) {
   const std::int64_t H = in[0].shape()[1], W = in[0].shape()[2], C = in[0].shape()[3];
   const std::int64_t O = y_shape[3], Kh = in[1].shape()[2], Kw = in[1].shape()[3], of_group = C / o.groups,

@@ -1,7 +1,5 @@
 #include "ops/cross_entropy/cross_entropy.h"
 
-#include <cmath>
-
 #include "engine/memory.h"
 #include "ops/linear/linear.h"
 #include "tests/harness/by_hand.h"
@@ -240,8 +238,7 @@ TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
                  cross_entropy_of({.label_smoothing = 0.5}));
 }
 
-// If one class has the whole share, the bits equal those of a single target, and the other class may have the logit
-// -infinity.
+// If one class has the whole share, the bits are those of a single target, even if the other logit is -infinity.
 TEST(CrossEntropy, CE_5_CE_6_AWholeShareIsOneTarget) {
   Tensor logits = randn({20, 7}, 1, 3);
   for (int n = 0; n < 20; ++n) logits.data<double>()[7 * n + 6] = -std::numeric_limits<double>::infinity();

@@ -1,7 +1,6 @@
 #include "ops/dropout/dropout.h"
 
 #include <array>
-#include <cmath>
 
 #include "ops/activation/activation.h"
 #include "tests/harness/by_hand.h"

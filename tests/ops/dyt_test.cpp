@@ -1,7 +1,5 @@
 #include "ops/dyt/dyt.h"
 
-#include <cmath>
-
 #include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {

@@ -1,7 +1,6 @@
 #include "ops/embedding/embedding.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
@@ -78,8 +77,7 @@ TEST(Embedding, EMB_1_EMB_2_WorkedByHand) {
                  [](auto& v) { return embedding(v[0], v[1], /*scale=*/10, /*padding_id=*/1); });
 }
 
-// Returns ids distributed like words: a third of the positions has one row, and a fifteenth is padding; the other
-// positions are spread out.
+// Returns ids distributed like words: a third of the positions has one row, a fifteenth is padding, others are spread.
 std::vector<std::int64_t> like_words(int positions, int rows, std::int64_t frequent, std::int64_t padding) {
   std::vector<std::int64_t> ids(positions);
   for (int m = 0; m < positions; ++m) ids[m] = m % 3 == 1 ? frequent : m % 10 == 0 ? padding : m * 7919 % rows;

@@ -9,8 +9,7 @@ OpCase flip_case(const Shape& x, int axis) {
   return random_case({x}, fmt::format("axis {} of {}", axis, x), [axis](auto& v) { return flip(v[0], axis); });
 }
 
-// The axis is the first, a middle one or the last. Its size is odd, even, one or zero, or more than a block of 256
-// threads.
+// The axis is the first, a middle one or the last. Its size is odd, even, one, zero, or above a block of 256 threads.
 const RegisterOp kFlip({
     .name = "flip",
     .cases = {flip_case({2, 3}, 1), flip_case({4, 3}, 0), flip_case({2, 4, 3}, 1), flip_case({2, 1, 3}, 1),

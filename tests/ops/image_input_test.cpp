@@ -1,7 +1,5 @@
 #include "ops/image_input/image_input.h"
 
-#include <cmath>
-
 #include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {

@@ -38,8 +38,7 @@ TEST(LayerNorm, LN_1_LN_2_LN_3_LN_4_LN_5_WorkedByHand) {
                  [](auto& v) { return layer_norm(v[0], v[1], v[2], /*eps=*/3); });
 }
 
-// There are more rows than row_sums_kernel has warps (2,048). Sums of 2,100 terms below 10 are off by at most
-// 2100^2 10 2^-53.
+// row_sums_kernel has fewer warps (2,048) than rows. Sums of 2,100 terms below 10 are off by at most 2100^2 10 2^-53.
 TEST(LayerNorm, LN_5_SumsOverManyRows) {
   for (std::int64_t columns : {3, 8}) {
     const OpCase c = layer_norm_case(2100, columns);

@@ -1,7 +1,5 @@
 #include "ops/max_pool2d/max_pool2d.h"
 
-#include <cmath>
-
 #include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 
@@ -47,8 +45,7 @@ const RegisterOp kMaxPool2d({
                           {2, 3, 1, 1}, {.kernel = 4, .padding = 1})},
 });
 
-// There are two channels of three rows. The first has the maximum 5 twice. All of the second is below the zeros of
-// padding.
+// There are two channels. The first has the maximum 5 twice; all of the second is below the zeros of padding.
 TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 3, 3, 2}, {1, -1, 5, -2, 2, -3,  //
                                                       5, -4, 3, -5, 0, -6,  //

@@ -40,8 +40,7 @@ struct Passes {
   int long_rows = 0;      // number of further backward passes if a warp cannot hold a row and its terms of sums
 };
 
-// The forward pass reads the operands and writes a result. The backward pass writes dx and reads the tensors on which
-// it depends.
+// Forward passes read operands and write a result. Backward passes write dx and read the tensors on which it depends.
 const std::vector<Passes> kMemoryBound = {
     {"scale", 2, 2, [](auto& v) { return scale(v[0], 3); }},
     {"relu", 2, 3, [](auto& v) { return relu(v[0]); }},

@@ -1,6 +1,5 @@
 // A parameter that is rounded to bf16 (Tape::parameter) has an f32 gradient: the one that the operation computes in f32
-// from the same numbers, up to the order of sums. If the gradient were rounded to bf16, it would be off by up to 2^-9
-// of itself.
+// from the same numbers, up to the order of sums. Rounded to bf16, a gradient would be off by up to 2^-9 of itself.
 #include <random>
 
 #include "ops/activation/activation.h"

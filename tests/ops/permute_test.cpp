@@ -1,6 +1,5 @@
 #include "ops/permute/permute.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "tests/harness/by_hand.h"

@@ -1,7 +1,5 @@
 #include "ops/positions/positions.h"
 
-#include <cmath>
-
 #include "ops/segments/segments.h"
 #include "tests/harness/by_hand.h"
 

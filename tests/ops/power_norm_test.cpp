@@ -1,6 +1,5 @@
 #include "ops/power_norm/power_norm.h"
 
-#include <cmath>
 #include <map>
 
 #include "engine/graph/channel_map.h"
@@ -189,7 +188,6 @@ class PowerNormModel {
 // The number of steps of each kind in histories.
 using Reached = std::map<std::string, int>;
 
-// The options of power_norm in a history.
 struct PowerNormKind {
   using Options = PowerNormOptions;
 

@@ -60,8 +60,7 @@ TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
   }
 }
 
-// The cases of the specifications reach every fast kernel, so that FastEqualsPlain compares each of them with a plain
-// kernel.
+// The cases of the specifications reach every fast kernel, so that FastEqualsPlain compares it with a plain kernel.
 TEST(Registry, EveryFastKernelRunsInSomeCase) {
   const auto all_ran = [] {
     for (const FastKernel* k = FastKernel::first; k; k = k->next)

@@ -1,7 +1,5 @@
 #include "ops/rotary/rotary.h"
 
-#include <cmath>
-
 #include "ops/segments/segments.h"
 #include "tests/harness/by_hand.h"
 
@@ -52,8 +50,7 @@ const RegisterOp kRotary({
                table_error("rotary: theta must be a number above 0, got inf", 4, INFINITY)},
 });
 
-// At place 1, a head of two columns is rotated by one radian. With four columns and theta 4, the second pair is rotated
-// by half a radian.
+// At place 1, the first pair of columns is rotated by one radian, and with theta 4, the second by half a radian.
 TEST(Rotary, ROT_1_ROT_2_ROT_3_WorkedByHand) {
   const double c = std::cos(1), s = std::sin(1), c2 = std::cos(0.5), s2 = std::sin(0.5);
   expect_by_hand({.operands = {numbers({2, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 1, 5, 6, 7, 8})},

@@ -1,7 +1,5 @@
 #include "ops/softmax/softmax.h"
 
-#include <cmath>
-
 #include "tests/harness/by_hand.h"
 #include "tests/harness/generators.h"
 #include "tests/harness/row_cases.h"

@@ -2,7 +2,6 @@
 #include "ops/top_k/top_k.h"
 
 #include <algorithm>
-#include <cmath>
 #include <random>
 
 #include "tests/harness/op_spec.h"

@@ -22,8 +22,7 @@ OpError patch_error(const char* message, const Shape& weight) {
   return error_of_zeros(message, {{1, 4, 6, 3}, weight, {weight[0]}}, patches);
 }
 
-// Some kernels overlap, leave gaps, do not reach the border, or see only padding. There are channels for one chunk of
-// 64 and for more.
+// Some kernels overlap, leave gaps, do not reach the border, or see only padding. Channels fill a chunk of 64 or more.
 const RegisterOp kUnfold({
     .name = "unfold",
     .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
@@ -52,8 +51,7 @@ const RegisterOp kPatchEmbedding({
                            {5, 1, 2, 2})},
 });
 
-// There is a row of three pixels, a kernel of two, and padding of one, even above and below. So the windows are in 0 1
-// 2 3 0.
+// A row of three pixels, with a kernel of two and padding of one, even above and below, has windows in 0 1 2 3 0.
 TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 1}, {1, 2, 3})},
                   .y = {0, 0, 0, 1, 0, 0,  //

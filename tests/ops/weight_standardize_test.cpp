@@ -1,7 +1,5 @@
 #include "ops/weight_standardize/weight_standardize.h"
 
-#include <cmath>
-
 #include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from setting import SOURCES, require
 
-sys.path[:0] = [os.environ["FOLDGRAD_PACKAGE"], os.path.join(SOURCES, "book")]
+sys.path.insert(0, os.path.join(SOURCES, "book"))
 require("numpy", "matplotlib", "foldgrad")
 
 import numpy as np

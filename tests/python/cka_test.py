@@ -1,6 +1,4 @@
 """CKA between the layers of two vision Transformers equals NumPy's for the same models in PyTorch."""
-import os
-import sys
 import tempfile
 
 from family_models import ImageModels
@@ -8,7 +6,6 @@ from pytorch_vit import load_model
 from vit_test import CONFIG
 from setting import expect, require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("foldgrad")
 
 import foldgrad as fg

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from setting import require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "hypothesis", "foldgrad")
 
 from course_mistakes import MISTAKES

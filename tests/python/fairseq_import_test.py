@@ -126,7 +126,7 @@ def check_vocabulary(files):
            f"a translation must have words of the dictionary, got {translated}")
 
 
-def main():
+if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as files:
         for name, changes in (("post-norm", {}), ("decoder-shared", {"share_decoder_input_output_embed": True}),
                               ("pre-norm", {"encoder_normalize_before": True, "decoder_normalize_before": True,
@@ -138,7 +138,3 @@ def main():
         check_logits(files, "cfg", {"args": None, "cfg": {"model": vars(options)}, "model": weights}, options, weights)
         check_refusals(files)
         check_vocabulary(files)
-
-
-if __name__ == "__main__":
-    main()

@@ -44,7 +44,6 @@ def require_same(what, got, want):
 
 
 def onnx_session(directory):
-    """Returns a session of the model.onnx in the directory."""
     file = os.path.join(directory, "model.onnx")
     onnx.checker.check_model(file, full_check=True)
     options = onnxruntime.SessionOptions()

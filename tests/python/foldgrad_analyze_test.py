@@ -1,15 +1,12 @@
 """The tables of foldgrad.analyze: by hand, by independent numbers, and of a recorded run."""
 import contextlib
 import io
-import os
 import pathlib
-import sys
 import tempfile
 import unittest
 
 from setting import require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "scipy", "foldgrad")
 
 import foldgrad as fg
@@ -82,10 +79,9 @@ class ByHand(unittest.TestCase):
         self.assertEqual(analyze.outstanding(np.array([[0, 2, 1, 0], [5, 2, 4, 0], [5, 3, 9, 0]]), 2), [1, 2])
         self.assertEqual(analyze.outstanding(np.zeros((2, 2)), 2), [0])
 
-    # For M = 2, with roots r: the distance between the new value n and the kept one k is (n - k)^2 / 2, and the
-    # threshold is the square of the window's difference. From the third value: (3 - 2)^2/2 > 1? (4 - 3)^2/2 > 1? (7 -
-    # 4)^2/2 > 1: yes. (10 - 7)^2/2 > 9? (5 - 10)^2/2 > 9: yes. If windows held the value that the skip of 49 writes,
-    # 100 would fire too.
+    # For M = 2, with roots r: the new value n and the kept one k are (n - k)^2 / 2 apart; the threshold is the square
+    # of the window's difference. From the third value: (3 - 2)^2/2 > 1? (4 - 3)^2/2 > 1? (7 - 4)^2/2 > 1: yes.
+    # (10 - 7)^2/2 > 9? (5 - 10)^2/2 > 9: yes. If windows held the value that the skip of 49 writes, 100 would fire too.
     def test_outliers_UN_19(self):
         q = np.array([[1], [4], [9], [16], [49], [100], [25]], "f")
         percent = lambda q, **options: analyze.outliers(fg.Normalizer("un", 1, **{"window": 2, **options}), q)

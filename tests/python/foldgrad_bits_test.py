@@ -3,13 +3,11 @@
 Options differ from their defaults, and operands from each other, so that one in the place of another shows.
 """
 import os
-import sys
 import tempfile
 import unittest
 
 from setting import SOURCES, call, require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "foldgrad")
 
 import foldgrad as fg

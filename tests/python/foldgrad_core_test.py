@@ -7,7 +7,6 @@ import unittest
 
 from setting import require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "foldgrad")
 
 import foldgrad as fg

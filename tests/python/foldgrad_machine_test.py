@@ -1,12 +1,10 @@
 """Histories of normalizers with state against oracles in NumPy, by foldgrad.testing. FOLDGRAD_STEPS sets how many steps
 are made; then they are others every time."""
 import os
-import sys
 import unittest
 
 from setting import require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "hypothesis", "foldgrad")
 
 import foldgrad as fg

@@ -10,7 +10,6 @@ import unittest
 
 from setting import PROGRAM, SOURCES, call, require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "foldgrad")
 
 import foldgrad as fg
@@ -282,25 +281,22 @@ class Training(unittest.TestCase):
 
 
 class Processes(unittest.TestCase):
+    def python(self, *words, **environment):
+        return subprocess.run([sys.executable, *words], capture_output=True, text=True, env=dict(
+            os.environ, PYTHONPATH=os.environ["FOLDGRAD_PACKAGE"], **environment))
+
     def test_the_console_script_is_the_program(self):
-        environment = dict(os.environ, PYTHONPATH=os.environ["FOLDGRAD_PACKAGE"])
-        run = lambda *words: subprocess.run([sys.executable, "-m", "foldgrad", *words], capture_output=True, text=True,
-                                            env=environment)
-        self.assertEqual(run("norms").stdout, call(PROGRAM, "norms"))
-        wrong = run("norm")
+        self.assertEqual(self.python("-m", "foldgrad", "norms").stdout, call(PROGRAM, "norms"))
+        wrong = self.python("-m", "foldgrad", "norm")
         self.assertEqual((wrong.returncode, wrong.stderr.splitlines()[0][:24]), (2, "error: there is no comma"))
 
     def test_importing_imports_nothing_else(self):
-        environment = dict(os.environ, PYTHONPATH=os.environ["FOLDGRAD_PACKAGE"])
         code = "import foldgrad, sys; sys.exit(int('numpy' in sys.modules or 'torch' in sys.modules))"
-        self.assertEqual(subprocess.run([sys.executable, "-c", code], env=environment).returncode, 0)
-
-    def python(self, code, *arguments, **environment):
-        return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=dict(
-            os.environ, PYTHONPATH=os.environ["FOLDGRAD_PACKAGE"], **environment))
+        done = self.python("-c", code)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_the_process_ends_with_live_objects(self):
-        done = self.python("""
+        done = self.python("-c", """
 import foldgrad as fg
 class Double(fg.Function):
     def forward(self, x): return 2 * x, self
@@ -317,7 +313,7 @@ fg.Keeps = tape, x, y
             self.skipTest("there is no torch")
         printed = set()
         for imports in ("import foldgrad as fg", "import torch; import foldgrad as fg", "import foldgrad as fg; import torch"):
-            done = self.python(imports + """
+            done = self.python("-c", imports + """
 import numpy as np, sys
 if "torch" in sys.modules:
     torch.nn.Linear(300, 300)(torch.ones(300, 300)).sum().backward()
@@ -348,16 +344,14 @@ print(hash(v.grad.numpy().tobytes()))
             for name, text in files.items():
                 with open(os.path.join(folder, name), "w") as file:
                     file.write(text)
-            done = subprocess.run(
-                [sys.executable, "-m", "foldgrad", "grid", folder + "/grid.toml", "--out", folder + "/runs",
-                 "--data-dir", folder], capture_output=True, text=True,
-                env=dict(os.environ, PYTHONPATH=os.environ["FOLDGRAD_PACKAGE"]))
+            done = self.python("-m", "foldgrad", "grid", folder + "/grid.toml", "--out", folder + "/runs", "--data-dir",
+                               folder)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(os.path.exists(folder + "/runs/grid.html"))
 
     def test_a_storm_of_signals_changes_no_bit(self):
         # What a signal can break are products with a long inner axis, that of the data's gradient or of the weight's.
-        done = self.python("""
+        done = self.python("-c", """
 import signal, sys, time
 sys.path.insert(0, sys.argv[1])
 from foldgrad_bits_test import cases, computed, np, ops, rows

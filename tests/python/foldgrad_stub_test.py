@@ -11,7 +11,6 @@ from pathlib import Path
 
 from setting import SOURCES, expect, require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("nanobind", "foldgrad")
 
 STUB = Path(SOURCES, "python/foldgrad/_core")

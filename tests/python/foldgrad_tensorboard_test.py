@@ -3,13 +3,11 @@ import contextlib
 import io
 import os
 import struct
-import sys
 import tempfile
 from pathlib import Path
 
 from setting import expect, expect_error, require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "tensorboard", "foldgrad")
 
 from foldgrad import tensorboard

@@ -1,14 +1,12 @@
 """foldgrad.torch: the normalizers as modules of PyTorch."""
 import copy
 import os
-import sys
 import tempfile
 import unittest
 from unittest import mock
 
 from setting import require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "safetensors", "torch", "foldgrad")
 
 import foldgrad as fg

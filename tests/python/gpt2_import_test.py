@@ -1,10 +1,9 @@
 """examples/gpt2_import.py: foldgrad gives the logits of Transformers' GPT-2 for imported random weights, also folded."""
-import json
 import os
-import sys
 import tempfile
 
-from setting import PROGRAM, call, expect, expect_near_greatest, expect_refused, logits_of, printed_by, require
+from setting import (PROGRAM, call, change_config, expect, expect_near_greatest, expect_refused, logits_of, printed_by,
+                     require)
 
 require("numpy", "safetensors", "torch", "transformers")
 import gpt2_import  # noqa: E402
@@ -44,14 +43,6 @@ def without_prefix(tensors):
     tensors["h.0.attn.masked_bias"] = torch.tensor(-1e4)
 
 
-def write_config(directory, **keys):
-    path = os.path.join(directory, "config.json")
-    with open(path) as file:
-        config = json.load(file)
-    with open(path, "w") as file:
-        json.dump(config | keys, file)
-
-
 def expect_same_logits(files):
     ids = torch.randint(0, 11, (3, 9), generator=torch.Generator().manual_seed(2))
     for name, change, config in (
@@ -77,7 +68,7 @@ def expect_errors(files):
         source = os.path.join(files, name)
         make(source)
         rewrite(source, change)
-        write_config(source, **config)
+        change_config(source, lambda keys: keys.update(config))
         expect_refused(files, name + "-imported", printed_by(gpt2_import.main, source, source + "-imported"), message)
     refused("llama", 'config.json: model_type must be "gpt2", got "llama"', model_type="llama")
     refused("scaled", "scale_attn_by_inverse_layer_idx must be false, got true", scale_attn_by_inverse_layer_idx=True)
@@ -92,12 +83,8 @@ def expect_errors(files):
     expect_refused(files, "x", printed, "none/config.json: ")
 
 
-def main():
+if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as files:
         expect_same_logits(files)
         expect_errors(files)
     print("imported models give the logits of Transformers")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

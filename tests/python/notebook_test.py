@@ -2,11 +2,9 @@
 missing is left out, with a message; cells 1 to 4, 6, 8 and 10 need only numpy."""
 import os
 import re
-import sys
 
 from setting import SOURCES, expect, printed_by, require
 
-sys.path.insert(0, os.environ["FOLDGRAD_PACKAGE"])
 require("numpy", "foldgrad")
 
 PRINTED = {  # by cell, a pattern that its output must have

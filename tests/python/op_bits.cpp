@@ -45,7 +45,9 @@ using namespace foldgrad;
 using Operands = const std::vector<Var>&;
 using Call = std::function<Var(Operands)>;
 
-Segments rows() { return Segments(std::vector<std::int64_t>{3, 1}); }
+const Segments kRows(std::vector<std::int64_t>{3, 1});
+const Random kRandom{.seed = 5, .stream = 6, .step = 7};
+const std::vector<int> kSwapped{1, 0};
 
 const std::map<std::string, Call> kCalls = {
     {"linear", [](Operands v) { return linear(v[0], v[1], v[2]); }},
@@ -62,11 +64,7 @@ const std::map<std::string, Call> kCalls = {
      [](Operands v) { return rms_norm(v[0], v[1], RmsNormOptions{.eps = 1e-3, .eps_outside = true, .channels = 4}); }},
     {"scale_norm", [](Operands v) { return scale_norm(v[0], v[1], 1e-3); }},
     {"unit_rows", [](Operands v) { return unit_rows(v[0], 1e-3); }},
-    {"group_norm",
-     [](Operands v) {
-       const Segments samples = rows();
-       return group_norm(v[0], v[1], v[2], 2, &samples, 1e-3);
-     }},
+    {"group_norm", [](Operands v) { return group_norm(v[0], v[1], v[2], 2, &kRows, 1e-3); }},
     {"center_norm", [](Operands v) { return center_norm(v[0], v[1], v[2]); }},
     {"dyt", [](Operands v) { return dyt(v[0], v[1], v[2], v[3]); }},
     {"derf", [](Operands v) { return derf(v[0], v[1], v[2], v[3], v[4]); }},
@@ -74,7 +72,7 @@ const std::map<std::string, Call> kCalls = {
     {"scale_by", [](Operands v) { return scale_by(v[0], v[1]); }},
     {"group_rms", [](Operands v) { return group_rms(v[0], 2, 1e-3); }},
     {"sinusoidal_positions",
-     [](Operands v) { return sinusoidal_positions(v[0], rows().places(), sinusoidal_table(9, 6, v[0].dtype())); }},
+     [](Operands v) { return sinusoidal_positions(v[0], kRows.places(), sinusoidal_table(9, 6, v[0].dtype())); }},
     {"rotary",
      [](Operands v) {
        return rotary(v[0], Tensor::of<std::int64_t>({4}, {0, 1, 2, 0}), RotaryTable(3, 2, 100, v[0].dtype()), 4);
@@ -83,14 +81,11 @@ const std::map<std::string, Call> kCalls = {
     {"activate", [](Operands v) { return activate(v[0], Activation::softplus); }},
     {"bias_activation", [](Operands v) { return bias_activation(v[0], v[1], Activation::gelu); }},
     {"bias_activation_dropout",
-     [](Operands v) {
-       return bias_activation_dropout(v[0], v[1], Activation::silu, 0.4, Random{.seed = 5, .stream = 6, .step = 7});
-     }},
+     [](Operands v) { return bias_activation_dropout(v[0], v[1], Activation::silu, 0.4, kRandom); }},
     {"attention",
      [](Operands v) {
-       return attention(v[0], v[1], v[2],
-                        {.heads = 2, .scale = 0.7, .causal = true, .dropout = 0.3, .random = {5, 6, 7}}, rows(),
-                        rows());
+       return attention(v[0], v[1], v[2], {.heads = 2, .scale = 0.7, .causal = true, .dropout = 0.3, .random = kRandom},
+                        kRows, kRows);
      }},
     {"attention_packed",
      [](Operands v) {
@@ -98,18 +93,12 @@ const std::map<std::string, Call> kCalls = {
      }},
     {"softmax", [](Operands v) { return softmax(v[0]); }},
     {"divide_rows", [](Operands v) { return divide_rows(v[0], v[1], 0.3); }},
-    {"dropout",
-     [](Operands v) {
-       return dropout(v[0], 0.4, {5, 6, 7});
-     }},
+    {"dropout", [](Operands v) { return dropout(v[0], 0.4, kRandom); }},
     {"bias_dropout_residual",
      [](Operands v) {
-       return bias_dropout_residual(v[0], v[1], v[2], 0.4, {5, 6, 7}, {.p = 0.5, .random = {5, 8, 7}, .rows = 2});
+       return bias_dropout_residual(v[0], v[1], v[2], 0.4, kRandom, {.p = 0.5, .random = {5, 8, 7}, .rows = 2});
      }},
-    {"permute",
-     [](Operands v) {
-       return permute(v[0], {1, 0});
-     }},
+    {"permute", [](Operands v) { return permute(v[0], kSwapped); }},
     {"flip", [](Operands v) { return flip(v[0], 1); }},
     {"reindex",
      [](Operands v) {
@@ -119,10 +108,7 @@ const std::map<std::string, Call> kCalls = {
      [](Operands v) {
        return reshape(v[0], {2, -1});
      }},
-    {"concat",
-     [](Operands v) {
-       return concat({v[0], v[1]}, 1);
-     }},
+    {"concat", [](Operands v) { return concat(v, 1); }},
     {"slice", [](Operands v) { return slice(v[0], 1, 2, 5); }},
     {"cast", [](Operands v) { return cast(v[0], DType::f64); }},
     {"cross_entropy",

@@ -17,15 +17,6 @@ from pytorch_export import export, small_config  # noqa: E402
 from pytorch_model import Transformer  # noqa: E402
 
 
-def write_model(directory):
-    torch.manual_seed(1)
-    config = small_config("un", SOURCE_WORDS, TARGET_WORDS)
-    config["model"]["share_embeddings"] = "none"
-    network = Transformer(config)
-    randomize(network)
-    export(network, config, directory, SOURCE_WORDS, TARGET_WORDS)
-
-
 def generated(directory, sentences, beams):
     model = ORTModelForSeq2SeqLM.from_pretrained(directory, use_cache=True)
     longest = max(map(len, sentences))
@@ -41,7 +32,12 @@ def translations():
     sentences = [[rng.randrange(4, 24) for _ in range(rng.randrange(1, 9))] for _ in range(60)]
     with tempfile.TemporaryDirectory() as files:
         model, folded = os.path.join(files, "model"), os.path.join(files, "folded")
-        write_model(model)
+        torch.manual_seed(1)
+        config = small_config("un", SOURCE_WORDS, TARGET_WORDS)
+        config["model"]["share_embeddings"] = "none"
+        network = Transformer(config)
+        randomize(network)
+        export(network, config, model, SOURCE_WORDS, TARGET_WORDS)
         call(PROGRAM, "fold", model, "-o", folded, "--untie")
         for name in (model, folded):
             call(PROGRAM, "export", name, "--to", "onnx", "-o", name + "-onnx")
@@ -90,10 +86,6 @@ def texts():
             expect_continuations(model, characters, prompts, count)
 
 
-def main():
+if __name__ == "__main__":
     translations()
     texts()
-
-
-if __name__ == "__main__":
-    main()

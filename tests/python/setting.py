@@ -16,8 +16,10 @@ sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "python
 
 
 def require(*packages):
-    """Ends the test as skipped if one of them cannot be imported."""
+    """Ends the test as skipped if one of them cannot be imported. foldgrad is that of $FOLDGRAD_PACKAGE, the build."""
     for package in packages:
+        if package == "foldgrad":
+            sys.path.insert(0, os.path.abspath(os.environ["FOLDGRAD_PACKAGE"]))
         try:
             importlib.import_module(package)
         except ImportError as e:
@@ -53,6 +55,14 @@ def printed_by(main, *arguments):
     except SystemExit as e:
         return str(e)
     return printed.getvalue()
+
+
+def change_config(directory, change):
+    """Reads a model's config.json, calls change() with it, which edits the dictionary in place, and writes it back."""
+    path = Path(directory, "config.json")
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config))
 
 
 def logits_of(model, *options, **inputs):

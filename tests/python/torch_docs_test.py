@@ -59,14 +59,10 @@ def run(page):
     return ran
 
 
-def main():
+if __name__ == "__main__":
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as directory:
         installed(directory)
         ran = run("docs/pytorch.md"), run("python/README.md")
         expect(ran[0] >= 5 and ran[1] == 1, f"blocks: {ran}")
     print("the code of docs/pytorch.md runs")
-
-
-if __name__ == "__main__":
-    main()

@@ -58,7 +58,6 @@ def mapped():
     copies = copy.deepcopy(models)
     wanted = [backward_steps(model, 8)[-1] for model in models]
     parameters, buffers = stack_module_state(copies)
-
     for step in range(8):
         x, dy = inputs(step, 6, 4), inputs(-step, 6, 4)
 

@@ -153,8 +153,6 @@ class Frozen(nn.Module):
 
 
 class PreNorm(nn.Module):
-    """Holds a normalizer."""
-
     def __init__(self, inner):
         super().__init__()
         self.inner = inner

@@ -117,14 +117,10 @@ def single_precision():
             expect(difference <= 1e-3, f"f32: {name} differs by {difference:.2e}")  # roots near eps amplify rounding
 
 
-def main():
+if __name__ == "__main__":
     torch.set_num_threads(1)
     golden()
     with tempfile.TemporaryDirectory() as files:
         recorded(files)
     single_precision()
     print("foldgrad_torch agrees with foldgrad")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,5 @@
 """PyTorch and onnxruntime give the logits of foldgrad for translating Transformers, written by it or by PyTorch, and
 for folded ones."""
-import json
 import os
 import subprocess
 import sys
@@ -8,7 +7,7 @@ import sys
 from family_models import NORMALIZERS, Models, check_all, require_same
 from onnxruntime_test import checked_translator, onnx_logits
 from pytorch_model import load_model
-from setting import PROGRAM, SOURCES, call, expect, largest_difference, logits_of
+from setting import PROGRAM, SOURCES, call, change_config, expect, largest_difference, logits_of
 
 import torch
 
@@ -89,12 +88,7 @@ def written_by_pytorch(models):
             call(PROGRAM, "fold", written, "-o", folded)
             off = largest_difference(models.compare("un, folded", folded)[0], logits)
             expect(off <= 1e-4, f"un, folded: differs by {off:.2e}")  # products of rounded weights in another order
-    path = os.path.join(written, "config.json")
-    with open(path) as f:
-        config = json.load(f)
-    config["model"]["fixnorm"] = True
-    with open(path, "w") as f:
-        json.dump(config, f)
+    change_config(written, lambda config: config["model"].update(fixnorm=True))
     expect(largest_difference(models.compare("ln, with fixnorm", written)[0], logits) > 0.1, "fixnorm changes nothing")
     with torch.no_grad():
         off = largest_difference(models.real(load_model(written, torch.float64)(*models.given.values())),

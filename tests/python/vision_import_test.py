@@ -226,7 +226,6 @@ def check_logits(files, name, weights, size, eps, *more, by=logits_by_pytorch):
 
 
 def check_timm(files):
-    """Checks models of timm with random weights."""
     if not importlib.util.find_spec("timm"):
         return print("timm is not installed; its models are left out")
     import timm

@@ -1,11 +1,10 @@
 """PyTorch and onnxruntime give the logits of foldgrad for its trained and folded vision Transformers."""
-import json
-import os
 import shutil
 
 from family_models import NORMALIZERS, TRAINING, ImageModels, check_all
 from model_files import model_directory
 from pytorch_vit import load_model
+from setting import change_config
 
 CONFIG = """
 [model]
@@ -30,13 +29,12 @@ def by_hand(models):
     """Checks a config.json without keys at their default, in which one site names the normalizer of all others."""
     model = shutil.copytree(model_directory(models.path("ln")), models.path("edited"),
                             ignore=shutil.ignore_patterns("manifest.json"))
-    path = os.path.join(model, "config.json")
-    with open(path) as file:
-        config = json.load(file)
-    del config["model"]["image_mean"], config["model"]["image_std"]
-    config["norm"] |= {"options": {"eps": 0.1}, "at": {"blocks.0.norm1": "ln"}}
-    with open(path, "w") as file:
-        json.dump(config, file)
+
+    def edit(config):
+        del config["model"]["image_mean"], config["model"]["image_std"]
+        config["norm"] |= {"options": {"eps": 0.1}, "at": {"blocks.0.norm1": "ln"}}
+
+    change_config(model, edit)
     models.compare("a config.json of few words", model)
 
 

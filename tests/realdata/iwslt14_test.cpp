@@ -25,8 +25,7 @@ std::uint64_t digest(const std::vector<std::string>& lines) {
   return h;
 }
 
-// The numbers of tokens are those that fairseq's preprocessing logs. Digests and unknown tokens are from subword-nmt
-// and Python.
+// The numbers of tokens are in fairseq's preprocessing log; digests and unknown tokens are from subword-nmt and Python.
 TEST_F(Iwslt14, BpeAndDictionariesGiveThePublishedNumbers) {
   struct Side {
     std::uint64_t digest;

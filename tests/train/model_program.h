@@ -1,5 +1,4 @@
-// A fixture for tests of commands that take a model. It has a small model with a vocabulary of words, in its own
-// directory.
+// A fixture for tests of commands that take a model. Its directory has a small model with a vocabulary of words.
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"

@@ -87,7 +87,6 @@ class ProgramFiles : public FileTest {
     EXPECT_EQ(r.exit_code, exit_code) << arguments;
     EXPECT_EQ(r.err, "error: " + filled(message) + "\n") << arguments;
   }
-  // Returns the events of a run in the directory.
   std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) const {
     return events_of(files_ / run, kind);
   }

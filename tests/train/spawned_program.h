@@ -13,7 +13,6 @@
 
 namespace foldgrad::testing {
 
-// Settings for endless training.
 inline const std::string kEndless = "--set train.steps=100000000 --set output.log_every=1 ";
 
 class SpawnedProgram {

@@ -9,8 +9,7 @@ namespace foldgrad::testing {
 
 constexpr std::int64_t kWords = 5, kFirstWord = 4;
 
-// Returns sentences of 1 to 5 words to copy. They are numbers in base 5, in which no single digit shows whether a
-// number is odd.
+// Returns sentences of 1 to 5 words to copy: numbers in base 5, whose parity no single digit shows.
 inline EncodedPairs copies(std::int64_t begin, std::int64_t step) {
   EncodedPairs pairs;
   for (std::int64_t n = begin; n < 2000; n += step) {

@@ -1,7 +1,5 @@
 #include "engine/cpu/support.h"
 
-#include <gtest/gtest.h>
-
 #include <climits>
 
 #include "tests/harness/file_test.h"

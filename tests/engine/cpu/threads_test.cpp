@@ -22,7 +22,6 @@
 namespace foldgrad::testing {
 namespace {
 
-// Restores the number of threads when a test ends.
 class Threads : public ::testing::Test {
  protected:
   void TearDown() override { set_threads(before_); }
@@ -33,6 +32,18 @@ std::vector<int> runs_of_each(std::int64_t pieces) {
   std::vector<int> runs(static_cast<std::size_t>(pieces));
   parallel(pieces, [&](std::int64_t piece) { ++runs[std::size_t(piece)]; });
   return runs;
+}
+
+// Runs n pieces that wait for each other, which would spin forever if one thread had to run two of them. Calls then()
+// in each.
+template <class Then>
+void run_together(int n, const Then& then) {
+  std::atomic<int> inside = 0;
+  parallel(n, [&](std::int64_t) {
+    ++inside;
+    while (inside < n) std::this_thread::yield();
+    then();
+  });
 }
 
 TEST_F(Threads, EachPieceRunsOnce) {
@@ -47,12 +58,7 @@ TEST_F(Threads, EachPieceRunsOnce) {
 
 TEST_F(Threads, SeveralTakePart) {
   set_threads(3);
-  std::atomic<int> inside = 0;
-  parallel(3, [&](std::int64_t) {
-    ++inside;
-    while (inside < 3) std::this_thread::yield();  // would spin forever if one thread had to run two of the pieces
-  });
-  EXPECT_EQ(inside, 3);
+  run_together(3, [] {});
 }
 
 // Each of three callers has its own helpers. Calls end while these wake up, work and fall asleep.
@@ -120,11 +126,7 @@ TEST_F(Threads, AHelperThatIsHeldDelaysNoCall) {
     close(release[1]);
     waitpid(holder, nullptr, 0);
     if (answer != 'y') GTEST_SKIP() << "no thread may be stopped here";
-    std::atomic<int> inside = 0;
-    parallel(2, [&](std::int64_t) {  // takes both threads
-      ++inside;
-      while (inside < 2) std::this_thread::yield();
-    });
+    run_together(2, [] {});
   }).join();
 }
 
@@ -193,11 +195,8 @@ TEST_F(Threads, HelpersRunWhereTheProcessMayAndBlockSignals) {
     CPU_SET(sched_getcpu(), &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     set_threads(2);
-    std::atomic<int> inside = 0;
     const std::thread::id caller = std::this_thread::get_id();
-    parallel(2, [&](std::int64_t) {
-      ++inside;
-      while (inside < 2) std::this_thread::yield();
+    run_together(2, [&] {
       if (std::this_thread::get_id() == caller) return;
       cpu_set_t mine;
       EXPECT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
@@ -217,11 +216,7 @@ TEST_F(Threads, AChildProcessStartsItsOwn) {
   runs_of_each(8);
   const pid_t child = fork();
   if (child == 0) {
-    std::atomic<int> inside = 0;
-    parallel(2, [&](std::int64_t) {
-      ++inside;
-      while (inside < 2) std::this_thread::yield();
-    });
+    run_together(2, [] {});
     _exit(runs_of_each(100) == std::vector<int>(100, 1) ? 0 : 1);
   }
   int status = -1;

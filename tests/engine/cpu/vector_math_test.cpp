@@ -61,8 +61,7 @@ TEST(VectorMath, FloatIsCloseOverTheWholeRange) {
   });
 }
 
-// The grid is dense where the functions bend, reach their limits or would become subnormal, and where their formulas
-// change.
+// The grid is dense where functions bend, reach their limits or would become subnormal, and where formulas change.
 TEST(VectorMath, FloatIsCloseOnADenseGrid) {
   expect_close([](const auto& visit) {
     for (double x = -106; x < 106; x += 1.0 / 4099) visit(float(x));

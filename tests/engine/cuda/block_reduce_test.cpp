@@ -1,5 +1,4 @@
 // Tests reductions inside a block, and sums over columns on both devices.
-#include <cmath>
 #include <limits>
 #include <numeric>
 

@@ -9,15 +9,11 @@
 namespace foldgrad::testing {
 namespace {
 
-// Counts the visits of each cell, and those of 600 cells after them, which must not be visited.
-std::vector<std::int32_t> visits(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+// Checks that the kernel visits each cell once, and none of the 600 cells after them.
+void expect_once(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
   const Tensor on_device = Tensor::zeros({batch * rows * columns + 600}, DType::i32, Device::cuda);
   count_cells_cuda(on_device.data<std::int32_t>(), batch, rows, columns);
-  return on_device.values<std::int32_t>();
-}
-
-void expect_once(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
-  const std::vector<std::int32_t> got = visits(batch, rows, columns);
+  const std::vector<std::int32_t> got = on_device.values<std::int32_t>();
   const auto after = got.begin() + batch * rows * columns;
   const auto wrong = std::find_if(got.begin(), after, [](std::int32_t n) { return n != 1; });
   EXPECT_EQ(wrong - got.begin(), after - got.begin()) << batch << " x " << rows << " x " << columns;

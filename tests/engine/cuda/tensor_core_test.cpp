@@ -1,6 +1,5 @@
 // Tests products by tensor cores, asynchronous copies and large shared memory, each in a small kernel.
 #ifdef FOLDGRAD_HAVE_CUDA
-#include <cmath>
 #include <numeric>
 
 #include "tests/engine/cuda/tensor_core_test_kernels.h"

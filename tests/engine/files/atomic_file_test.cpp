@@ -15,8 +15,7 @@ namespace {
 
 using namespace testing;
 
-// Limits each file of this process to `bytes` while the object exists. This is the nearest thing to a full disk that
-// needs no privileges.
+// Limits each file of this process to `bytes` while the object exists, as a full disk would, but without privileges.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

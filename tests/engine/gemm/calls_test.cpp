@@ -1,6 +1,5 @@
 // Tests gemm(): calls from several threads, products that several threads share, and products with a bias.
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -13,11 +12,12 @@ namespace foldgrad::testing {
 namespace {
 
 template <class T>
+const BackEnd<T> kCpu{"gemm on cpu", Device::cpu, true, run_gemm<T, Device::cpu>};
+
+template <class T>
 std::vector<T> on_threads(int n, const Gemm& g) {
   set_threads(n);
-  const Operands<T> o(g, true, 7);
-  const BackEnd<T> cpu{"gemm on cpu", Device::cpu, true, run_gemm<T, Device::cpu>};
-  return *result(cpu, o);
+  return *result(kCpu<T>, Operands<T>(g, true, 7));
 }
 
 template <class T>
@@ -75,15 +75,9 @@ TEST(Gemm, OwnLoopsHaveTheSameBitsWithAnyNumberOfThreads) {
 #endif
   const BackEnd<float> own{"own", Device::cpu, false, run_library<float, fma_gemm_cpu>};
   const int before = threads();
-  for (auto [m, n, k] : {std::array{1, 1, 1},
-                         {14, 32, 512},
-                         {15, 33, 513},
-                         {29, 63, 1025},
-                         {13, 31, 511},
-                         {6, 16, 17},
-                         {85, 95, 700},
-                         {1100, 40, 20},
-                         {30, 1060, 20}})
+  constexpr std::array<int, 3> kSizes[] = {{1, 1, 1},   {14, 32, 512}, {15, 33, 513},  {29, 63, 1025}, {13, 31, 511},
+                                           {6, 16, 17}, {85, 95, 700}, {1100, 40, 20}, {30, 1060, 20}};
+  for (auto [m, n, k] : kSizes)
     for (unsigned flags = 0; flags < 8; ++flags) {
       Gemm g = product(flags & 1, flags & 2, m, n, k, {.pad = flags & 4 ? 3 : 0});
       g.alpha = flags & 4 ? -1.5 : 1, g.beta = flags == 5 ? 0.5 : flags == 6;
@@ -104,8 +98,7 @@ TEST(Gemm, SeveralCallersAtOnce) {
   std::vector<std::thread> callers;
   for (std::string& error : errors)
     callers.emplace_back([&] {
-      const BackEnd<float> cpu{"gemm on cpu", Device::cpu, true, run_gemm<float, Device::cpu>};
-      for (int repeat = 0; repeat < 5; ++repeat) error += first_error(o, expected(o), *result(cpu, o));
+      for (int repeat = 0; repeat < 5; ++repeat) error += first_error(o, expected(o), *result(kCpu<float>, o));
     });
   for (std::thread& caller : callers) caller.join();
   for (const std::string& error : errors) EXPECT_EQ(error, "");
@@ -114,26 +107,17 @@ TEST(Gemm, SeveralCallersAtOnce) {
 TEST(Gemm, InsideAPiece) {
   const Operands<float> o(product(false, true, 33, 65, 129), true, 7);
   std::string errors[2];
-  parallel(2, [&](std::int64_t piece) {
-    const BackEnd<float> cpu{"gemm on cpu", Device::cpu, true, run_gemm<float, Device::cpu>};
-    errors[piece] = first_error(o, expected(o), *result(cpu, o));
-  });
+  parallel(2, [&](std::int64_t piece) { errors[piece] = first_error(o, expected(o), *result(kCpu<float>, o)); });
   EXPECT_EQ(errors[0] + errors[1], "");
 }
 
 // Covers rows in packs of 16 bytes, each condition that forbids packs, matrices side by side within common rows, and a
 // C that does not begin at a multiple of 16 bytes. Without a product, only the bias remains.
 TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
-  for (auto [batch, m, n, row_stride, batch_stride] : {std::array{1, 5, 512, 512, 0},
-                                                       {3, 4, 64, 64, 256},
-                                                       {3, 4, 64, 72, 320},
-                                                       {1, 5, 33, 40, 0},
-                                                       {1, 5, 64, 67, 0},
-                                                       {3, 2, 64, 64, 129},
-                                                       {3, 7, 8, 24, 8},
-                                                       {3, 7, 5, 15, 5},
-                                                       {1, 1, 1, 1, 0},
-                                                       {2, 300, 3, 3, 900}}) {
+  constexpr std::array<int, 5> kCases[] = {
+      {1, 5, 512, 512, 0}, {3, 4, 64, 64, 256}, {3, 4, 64, 72, 320}, {1, 5, 33, 40, 0}, {1, 5, 64, 67, 0},
+      {3, 2, 64, 64, 129}, {3, 7, 8, 24, 8},    {3, 7, 5, 15, 5},    {1, 1, 1, 1, 0},   {2, 300, 3, 3, 900}};
+  for (auto [batch, m, n, row_stride, batch_stride] : kCases) {
     Gemm g;
     g.m = m, g.n = n, g.batch = batch;
     g.row_stride_c = row_stride, g.batch_stride_c = batch_stride;

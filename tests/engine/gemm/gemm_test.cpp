@@ -95,8 +95,7 @@ TEST(Gemm, OneRowOrColumnWithGaps) {
     }
 }
 
-// There is enough work for threads, and for the libraries to cut every dimension into blocks. Operands may or may not
-// be aligned for vector loads.
+// There is enough work for threads, and for libraries to cut every dimension into blocks. Some operands are unaligned.
 TYPED_TEST(GemmOf, LargeProducts) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})

@@ -216,8 +216,7 @@ inline std::string error_of_types(const Gemm& g, bool bias, unsigned seed = 1) {
   return error_of<bf16, float>(exact, bias, seed);
 }
 
-// Matrices one after another, with `pad` elements between rows and `gap` between matrices. A shared operand has a batch
-// stride of 0.
+// Matrices with `pad` elements between rows and `gap` between matrices. A shared operand has a batch stride of 0.
 struct Layout {
   std::int64_t pad = 0, batch = 1, gap = 0;
   bool share_a = false, share_b = false;

@@ -1,11 +1,9 @@
 // Tests layers and blocks that families share: initial values, stochastic depth, weight standardization.
-#include <algorithm>
 #include <set>
 #include <stdexcept>
 
 #include "models/blocks/layers.h"
 #include "models/blocks/random_fill.h"
-#include "models/model.h"
 #include "ops/weight_standardize/weight_standardize.h"
 #include "tests/harness/op_spec.h"
 #include "tests/models/spread.h"

@@ -1,7 +1,5 @@
 // Tests a new Compact Convolutional Transformer: its parameters, their names and values, and the messages for
 // impossible configurations.
-#include <cmath>
-
 #include "tests/models/images/kinds.h"
 #include "tests/models/spread.h"
 
@@ -152,24 +150,24 @@ TEST(CctSetup, PyTorchBeginsWithUniformConvolutions) {
 
 TEST(CctSetup, RefusesWhatCannotBe) {
   const auto error = [](auto change) { return refusal<Cct>(tiny_cct(), change); };
-  EXPECT_EQ(error([](CctConfig&) {}), "no error");
-  EXPECT_EQ(error([](CctConfig& c) { c.convs = 0; }), "cct: convs must be in [1, 6], got 0");
-  EXPECT_EQ(error([](CctConfig& c) { c.convs = 7; }), "cct: convs must be in [1, 6], got 7");
-  EXPECT_EQ(error([](CctConfig& c) { c.kernel = 4; }), "cct: kernel must be 3, 5 or 7, got 4");
-  EXPECT_EQ(error([](CctConfig& c) { c.stem = "conv"; }), "cct: stem must be one of cct, hybrid, got \"conv\"");
-  EXPECT_EQ(error([](CctConfig& c) { c.block = "post"; }), "cct: block must be one of pre, cct, got \"post\"");
-  EXPECT_EQ(error([](CctConfig& c) { c.normalizer = "deepnorm"; }),
+  EXPECT_EQ(error([](auto&) {}), "no error");
+  EXPECT_EQ(error([](auto& c) { c.convs = 0; }), "cct: convs must be in [1, 6], got 0");
+  EXPECT_EQ(error([](auto& c) { c.convs = 7; }), "cct: convs must be in [1, 6], got 7");
+  EXPECT_EQ(error([](auto& c) { c.kernel = 4; }), "cct: kernel must be 3, 5 or 7, got 4");
+  EXPECT_EQ(error([](auto& c) { c.stem = "conv"; }), "cct: stem must be one of cct, hybrid, got \"conv\"");
+  EXPECT_EQ(error([](auto& c) { c.block = "post"; }), "cct: block must be one of pre, cct, got \"post\"");
+  EXPECT_EQ(error([](auto& c) { c.normalizer = "deepnorm"; }),
             "cct: normalizer must support pre-norm, got deepnorm, which works only with post-norm");
-  EXPECT_EQ(error([](CctConfig& c) { c.pre_norm = false; }),
+  EXPECT_EQ(error([](auto& c) { c.pre_norm = false; }),
             "cct: pre_norm must be on, since the key model.block determines where normalizers are applied");
-  EXPECT_EQ(error([](CctConfig& c) { c.initialization = "timm"; }),
+  EXPECT_EQ(error([](auto& c) { c.initialization = "timm"; }),
             "cct: initialization must be one of cct, pytorch, tfixup, got \"timm\"");
-  EXPECT_EQ(error([](CctConfig& c) { c.image_size = 0; }), "cct: image_size must be at least 1, got 0");
-  EXPECT_EQ(error([](CctConfig& c) { c.stem = "hybrid", c.convs = 4, c.image_size = 7; }),
+  EXPECT_EQ(error([](auto& c) { c.image_size = 0; }), "cct: image_size must be at least 1, got 0");
+  EXPECT_EQ(error([](auto& c) { c.stem = "hybrid", c.convs = 4, c.image_size = 7; }),
             "cct: image_size must be at least 8 for 4 convolutions, got 7");
-  EXPECT_EQ(error([](CctConfig& c) { c.stem = "hybrid", c.convs = 3, c.width = 10; }),
+  EXPECT_EQ(error([](auto& c) { c.stem = "hybrid", c.convs = 3, c.width = 10; }),
             "cct: width must be a multiple of 4 for a hybrid stem with 3 convolutions, got 10");
-  EXPECT_EQ(error([](CctConfig& c) { c.normalizer_at["tokenizer.conv_layers.0.norm"] = "affine"; }),
+  EXPECT_EQ(error([](auto& c) { c.normalizer_at["tokenizer.conv_layers.0.norm"] = "affine"; }),
             "cct: normalizer_at: there is no site \"tokenizer.conv_layers.0.norm\"; did you mean "
             "\"classifier.blocks.0.norm1\"?");
 }

@@ -1,5 +1,4 @@
-// Tests EfficientNet-Lite0: sizes, names, SAME padding, gradients, and folding of its normalizers, even with variances
-// of 0.
+// Tests EfficientNet-Lite0: sizes, names, SAME padding, gradients, and folding, even with variances of 0.
 #include "models/efficientnet_lite/efficientnet_lite.h"
 
 #include "models/fold/model.h"
@@ -13,10 +12,6 @@ EfficientNetLiteConfig small(std::int64_t image_size, const std::string& normali
   config.image_size = image_size, config.classes = 3;
   if (normalizer != "bn") config.normalizer = normalizer, config.normalizer_options = {};
   return config;
-}
-
-NamedTensors images_of(const EfficientNetLiteConfig& config) {
-  return {{"images", randn({2, config.image_size, config.image_size, 3}, 7)}, {"target", random_ids({2}, 3, 8)}};
 }
 
 TEST(EfficientNetLite, HasThePublishedParametersAndSites) {
@@ -69,7 +64,7 @@ TEST(EfficientNetLite, EFF_1_EFF_2_EFF_3_WorkedByHand) {
 TEST(EfficientNetLite, Trains) {
   const EfficientNetLiteConfig config = small(32, "ln");
   EfficientNetLite model(config, 1, DType::f64);
-  const NamedTensors inputs = images_of(config);
+  const NamedTensors inputs = images_of(config, 2);
   const double before = backward(model, inputs, DType::f64);
   double square = 0;
   for (Parameter* p : model.parameters())
@@ -101,8 +96,9 @@ TEST(EfficientNetLite, FoldsToTheSameLogitsAlsoWithVariancesOfZero) {
   ASSERT_EQ(folded.reports.size(), 49u);
   for (const SiteReport& report : folded.reports) EXPECT_EQ(report.outcome, SiteReport::Outcome::folded) << report.site;
   EXPECT_TRUE(folded.model->state().empty());
-  const Tensor want = inference_logits(model, images_of(config), DType::f64);
-  EXPECT_LE(difference(inference_logits(*folded.model, images_of(config), DType::f64), want).relative, 1e-11);
+  const NamedTensors inputs = images_of(config, 2);
+  const Tensor want = inference_logits(model, inputs, DType::f64);
+  EXPECT_LE(difference(inference_logits(*folded.model, inputs, DType::f64), want).relative, 1e-11);
 }
 
 TEST(EfficientNetLite, ImpossibleSizesNameTheKey) {

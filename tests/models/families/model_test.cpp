@@ -1,5 +1,4 @@
-// Tests properties of models of every family: they train, devices agree, dropout acts where it should, and a folded
-// model equals the trained one.
+// Tests properties of every family: training, parity of devices, dropout, parts of batches, and folding.
 #include "engine/contains.h"
 #include "engine/parallel/team.h"
 #include "tests/models/gpt/tiny_gpt.h"

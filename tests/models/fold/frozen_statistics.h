@@ -21,16 +21,9 @@ struct Setting {
 // iterations; before, its training pass is partly a layer normalization. With eps = 0.5 some of rbn's variances are
 // clamped and some are not.
 inline std::vector<Setting> settings() {
-  std::vector<Setting> all{{"affine"},
-                           {"bn"},
-                           {"centernorm"},
-                           {"none"},
-                           {"prepbn", {{"total", "100"}}},
-                           {"qmbn"},
-                           {"repbn"},
-                           {"rbn"},
-                           {"rbn", {{"eps", "0.5"}}},
-                           {"scale"}};
+  std::vector<Setting> all{{"prepbn", {{"total", "100"}}}, {"rbn", {{"eps", "0.5"}}}};
+  for (const char* name : {"affine", "bn", "centernorm", "none", "qmbn", "repbn", "rbn", "scale"})
+    all.push_back({name});
   const auto add = [&all](const char* normalizer, Options options) {
     options["warmup"] = "2";
     all.push_back({normalizer, options});
@@ -62,8 +55,7 @@ inline Moments moments_of(const Tensor& rows, bool centered) {
   return m;
 }
 
-// Records `forward` on a tape, and returns the input of each site's statistics, [B, T, C], unless the input is a
-// constant.
+// Records `forward` on a tape, and returns the input of each site's statistics, [B, T, C], unless it is a constant.
 inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward) {
   NamedTensors inputs;
   std::map<int, Tensor> values;

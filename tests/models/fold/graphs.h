@@ -49,8 +49,7 @@ class GraphBuilder {
     }
     return norm.apply(x, {.training = training});
   }
-  // Calls add(x) in the scope "sum". In a folded graph, the map that remains at this sum is applied to the stream x
-  // first.
+  // Calls add(x) in the scope "sum". In a folded graph, first applies the map that remains at this sum to the stream x.
   Var sum(const Var& x, const std::function<Var(const Var& stream)>& add) {
     const Var stream = folded_ && folded_->residuals.count("sum") ? mapped(x, folded_->residuals.at("sum")) : x;
     const Tape::Scope inside(tape, "sum");
@@ -118,8 +117,7 @@ inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldS
   return fold(graph_of(result.tape(), {result}, {site.name}), {site}, values);
 }
 
-// Returns the first edge that kept the site from folding, and the reason. Checks that folding has not changed the
-// graph's results.
+// Returns the first edge that kept the site from folding, and the reason. Checks that folding changes no result.
 inline std::string refusal(const BuildGraph& build, const FoldOptions& options = {}, const std::string& site = "norm") {
   const FoldedGraph folded = fold_and_compare(build, options);
   for (const SiteReport& r : folded.reports) {

@@ -11,6 +11,7 @@
 #include "ops/positions/positions.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
+#include "ops/rotary/rotary.h"
 #include "ops/softmax/softmax.h"
 #include "ops/weighted_pool/weighted_pool.h"
 #include "tests/models/fold/graphs.h"
@@ -145,6 +146,14 @@ const Refusal kRefusals[] = {
        return Vars{matmul(y, permute(y, {0, 2, 1}))};
      },
      "norm -> matmul: matmul is not linear"},
+    // No map per channel can pass a rotation.
+    {"Rotary",
+     [](GraphBuilder& g) {
+       const Var y = rotary(g.norm(g.input({2, 4})), Tensor::of<std::int64_t>({2}, {0, 1}),
+                            RotaryTable(2, 4, 1e4, DType::f64), 4);
+       return Vars{g.linear(y, "fc", 5)};
+     },
+     "norm -> rotary: rotary mixes the columns of a pair"},
     {"Attention",
      [](GraphBuilder& g) {
        const Var x = g.input({3, 4});

@@ -1,5 +1,4 @@
-// Tests sums that do not fold: each keeps its map, or the stream is not rescaled, and the message names the edge at
-// fault.
+// Tests sums that keep their map, or whose stream is not rescaled. The message names the edge at fault.
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"

@@ -1,6 +1,4 @@
 // Compares a decoder-only Transformer with one built by hand, and tests its gradients and its folded form.
-#include <cmath>
-
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -18,8 +16,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// A second forward pass that consists only of operations: layer normalization, and gelu or a gate of silu, without
-// dropout.
+// A second forward pass of operations only: layer normalization, and gelu or a gate of silu, without dropout.
 class GptByHand {
  public:
   explicit GptByHand(const Gpt& model) : config_(model.config()), values_(model.values()) {}
@@ -139,8 +136,7 @@ TEST(Gpt, GPT_1_EmbeddingsWithTheirPositionsAreDropped) {
   }
 }
 
-// The logits are bit-identical, since the products have the same sizes. Starting at the changed token, all logits
-// differ.
+// The logits are bit-identical, since the products have the same sizes. Logits of the changed and later tokens differ.
 TEST(Gpt, LaterTokensChangeNoEarlierLogits) {
   for (const std::string& normalizer : normalizer_names())
     for (const GptConfig& config : gpt_kinds(normalizer)) {

@@ -1,7 +1,6 @@
 // Tests texts that a decoder-only Transformer generates.
 #include "models/gpt/sampling.h"
 
-#include <cmath>
 #include <set>
 
 #include "engine/philox.h"

@@ -1,7 +1,6 @@
 // Tests a new decoder-only Transformer: its parameters, their names and values, and the messages for impossible
 // configurations.
 #include <algorithm>
-#include <cmath>
 
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/spread.h"
@@ -136,29 +135,29 @@ TEST(GptSetup, TheSmallestOfEverySizeIsAccepted) {
 
 TEST(GptSetup, RefusesWhatCannotBe) {
   const auto error = [](auto change) { return refusal<Gpt>(tiny_gpt(), change); };
-  EXPECT_EQ(error([](GptConfig&) {}), "no error");
-  EXPECT_EQ(error([](GptConfig& c) { c.vocabulary = 0; }), "gpt: vocabulary must be at least 1, got 0");
-  EXPECT_EQ(error([](GptConfig& c) { c.layers = 0; }), "gpt: layers must be at least 1, got 0");
-  EXPECT_EQ(error([](GptConfig& c) { c.context = -1; }), "gpt: context must be at least 1, got -1");
-  EXPECT_EQ(error([](GptConfig& c) { c.width = 9; }), "gpt: width must be even and at least 4, got 9");
-  EXPECT_EQ(error([](GptConfig& c) { c.width = 2; }), "gpt: width must be even and at least 4, got 2");
-  EXPECT_EQ(error([](GptConfig& c) { c.heads = 3; }), "gpt: heads must divide width = 8, got 3");
-  EXPECT_EQ(error([](GptConfig& c) { c.dropout = 1; }), "gpt: dropout must be in [0, 1), got 1");
-  EXPECT_EQ(error([](GptConfig& c) { c.positions = "alibi"; }),
+  EXPECT_EQ(error([](auto&) {}), "no error");
+  EXPECT_EQ(error([](auto& c) { c.vocabulary = 0; }), "gpt: vocabulary must be at least 1, got 0");
+  EXPECT_EQ(error([](auto& c) { c.layers = 0; }), "gpt: layers must be at least 1, got 0");
+  EXPECT_EQ(error([](auto& c) { c.context = -1; }), "gpt: context must be at least 1, got -1");
+  EXPECT_EQ(error([](auto& c) { c.width = 9; }), "gpt: width must be even and at least 4, got 9");
+  EXPECT_EQ(error([](auto& c) { c.width = 2; }), "gpt: width must be even and at least 4, got 2");
+  EXPECT_EQ(error([](auto& c) { c.heads = 3; }), "gpt: heads must divide width = 8, got 3");
+  EXPECT_EQ(error([](auto& c) { c.dropout = 1; }), "gpt: dropout must be in [0, 1), got 1");
+  EXPECT_EQ(error([](auto& c) { c.positions = "alibi"; }),
             "gpt: positions must be one of learned, sinusoidal, rotary, got \"alibi\"");
-  EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.heads = 8; }),
+  EXPECT_EQ(error([](auto& c) { c.positions = "rotary", c.heads = 8; }),
             "gpt: with positions = rotary, each head must have an even number of channels, as with heads = 1 for width "
             "= 8, got heads = 8");
-  EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.width = 250, c.heads = 2; }),
+  EXPECT_EQ(error([](auto& c) { c.positions = "rotary", c.width = 250, c.heads = 2; }),
             "gpt: with positions = rotary, each head must have an even number of channels, as with heads = 5 for width "
             "= 250, got heads = 2");
-  EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary", c.rotary_theta = -1; }),
+  EXPECT_EQ(error([](auto& c) { c.positions = "rotary", c.rotary_theta = -1; }),
             "gpt: rotary_theta must be a number above 0, such as 10000, got -1");
-  EXPECT_EQ(error([](GptConfig& c) { c.normalizer = "deepnorm"; }),
+  EXPECT_EQ(error([](auto& c) { c.normalizer = "deepnorm"; }),
             "gpt: pre_norm must be off with normalizer = deepnorm, which works only with post-norm");
-  EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_1"] = "deepnorm"; }),
+  EXPECT_EQ(error([](auto& c) { c.normalizer_at["h.0.ln_1"] = "deepnorm"; }),
             "gpt: pre_norm must be off with h.0.ln_1 = deepnorm, which works only with post-norm");
-  EXPECT_EQ(error([](GptConfig& c) { c.normalizer_at["h.0.ln_3"] = "none"; }),
+  EXPECT_EQ(error([](auto& c) { c.normalizer_at["h.0.ln_3"] = "none"; }),
             "gpt: normalizer_at: there is no site \"h.0.ln_3\"; did you mean \"h.0.ln_1\"?");
 }
 

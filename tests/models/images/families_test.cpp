@@ -1,5 +1,4 @@
-// Tests properties of image classifiers of every family: gradients, whether a folded model equals the trained one, and
-// what is left of each site.
+// Tests properties of image classifiers of every family: gradients, folding, and what is left of each site.
 #include "engine/device.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/power_norm/power_norm.h"

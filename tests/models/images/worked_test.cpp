@@ -1,6 +1,4 @@
 // Compares image classifiers with computations by hand, and tests their dropout.
-#include <cmath>
-
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/conv2d/conv2d.h"

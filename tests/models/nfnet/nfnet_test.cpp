@@ -1,8 +1,6 @@
 // Tests NFNet: sizes, names, messages, the forward pass by hand, gradients, stochastic depth, and folding.
 #include "models/nfnet/nfnet.h"
 
-#include <cmath>
-
 #include "models/fold/model.h"
 #include "tests/models/any_model.h"
 
@@ -24,11 +22,6 @@ NfNetConfig tiny_port() {
   config.image_size = 23, config.padding = "port", config.standardization = "unbiased";
   config.activation = "gelu", config.gate_activation = "gained", config.initialization = "port";
   return config;
-}
-
-NamedTensors images_of(const NfNetConfig& config, std::int64_t images = 3) {
-  return {{"images", randn({images, config.image_size, config.image_size, 3}, 7)},
-          {"target", random_ids({images}, config.classes, 8)}};
 }
 
 NfNetConfig f0_of(std::int64_t divisor, const std::vector<std::int64_t>& depths, std::int64_t classes = 10) {
@@ -126,38 +119,30 @@ TEST(NfNet, NF_1_NF_2_NF_3_NF_4_NF_5_WorkedByHand) {
 }
 
 TEST(NfNet, ImpossibleSizesNameTheKey) {
-  using Config = NfNetConfig;
   const auto refused = [](auto change) { return refusal<NfNet>(tiny_nfnet(), change); };
-  EXPECT_EQ(refused([](Config& c) { c.channels = {}; }),
+  EXPECT_EQ(refused([](auto& c) { c.channels = {}; }),
             "nfnet: channels must have a positive number for each of at most 16 stages, got []");
-  EXPECT_EQ(refused([](Config& c) { c.channels.assign(17, 16); }),
+  EXPECT_EQ(refused([](auto& c) { c.channels.assign(17, 16); }),
             "nfnet: channels must have a positive number for each of at most 16 stages, got [16, 16, 16, 16, 16, 16, "
             "16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16]");
-  EXPECT_EQ(refused([](Config& c) {
-              c.channels = {24, 16};
-            }),
+  EXPECT_EQ(refused([](auto& c) { c.channels[0] = 24; }),
             "nfnet: channels must begin with a multiple of 16, for the stem, got 24");
-  EXPECT_EQ(refused([](Config& c) {
-              c.channels = {16, 17};
-            }),
+  EXPECT_EQ(refused([](auto& c) { c.channels[1] = 17; }),
             "nfnet: channels must be even, since blocks halve them, got 17");
-  EXPECT_EQ(refused([](Config& c) { c.depths = {1}; }),
+  EXPECT_EQ(refused([](auto& c) { c.depths = {1}; }),
             "nfnet: depths must have a positive number for each of the 2 stages in channels, got [1]");
   for (std::int64_t size : {0, 3, 16})
-    EXPECT_EQ(refused([size](Config& c) {
-                c.channels = {16, 24};
-                c.group_size = size;
-              }),
+    EXPECT_EQ(refused([size](auto& c) { c.channels[1] = 24, c.group_size = size; }),
               "nfnet: group_size must divide 4, the greatest common divisor of half the channels of each stage, got " +
                   std::to_string(size));
-  EXPECT_EQ(refused([](Config& c) { c.stem_stride = 3; }), "nfnet: stem_stride must be 1 or 2, got 3");
-  EXPECT_EQ(refused([](Config& c) { c.image_size = 12; }),
+  EXPECT_EQ(refused([](auto& c) { c.stem_stride = 3; }), "nfnet: stem_stride must be 1 or 2, got 3");
+  EXPECT_EQ(refused([](auto& c) { c.image_size = 12; }),
             "nfnet: image_size must be a multiple of stem_stride * 2^stages = 8 with padding = same, got 12");
-  EXPECT_EQ(refused([](Config& c) { c.image_size = 14, c.padding = "port"; }),
+  EXPECT_EQ(refused([](auto& c) { c.image_size = 14, c.padding = "port"; }),
             "nfnet: image_size must be at least 15 with padding = port, got 14");
-  EXPECT_EQ(refused([](Config& c) { c.activation = "relu"; }),
+  EXPECT_EQ(refused([](auto& c) { c.activation = "relu"; }),
             "nfnet: activation must be one of gelu_tanh, gelu, got \"relu\"");
-  EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
+  EXPECT_EQ(refused([](auto& c) { c.normalizer = "deepnorm"; }),
             "nfnet: normalizer must not require post-norm, got deepnorm");
 }
 

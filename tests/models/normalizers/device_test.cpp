@@ -1,6 +1,4 @@
 // Training reads nothing from the device, since a read waits for all earlier kernels.
-#include <cmath>
-
 #include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {

@@ -1,7 +1,6 @@
 // Every option of every normalizer changes exactly the arrays that its row lists. The test runs one training step from
 // the same state with and without the option. All other arrays stay bit-identical.
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "tests/models/normalizers/quick_normalizer.h"

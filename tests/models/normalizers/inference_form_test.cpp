@@ -1,6 +1,5 @@
 // Compares the inference forms that normalizers declare, computed by hand, with their results.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "tests/models/normalizers/quick_normalizer.h"

@@ -1,7 +1,5 @@
 // Tests every normalizer on NaN, infinity, constant and zero channels, zero tokens, and batches of only padding.
 // docs/normalizers.md has the resulting table.
-#include <cmath>
-
 #include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {
@@ -126,17 +124,11 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
 // 2^80, whose squares overflow in f32, gives the result for x 2^10. Running values that f32 cannot represent are not
 // stored.
 TEST(NormalizerUnusualData, SquaresThatOverflow) {
-  for (const auto& [name, options] : std::vector<std::pair<std::string, Options>>{{"ln", {}},
-                                                                                  {"rmsnorm", {}},
-                                                                                  {"scalenorm", {}},
-                                                                                  {"groupnorm", {{"groups", "2"}}},
-                                                                                  {"instancenorm", {}},
-                                                                                  {"bn", {}},
-                                                                                  {"qmbn", {}},
-                                                                                  {"rbn", {}}})
+  for (const std::string name : {"ln", "rmsnorm", "scalenorm", "groupnorm", "instancenorm", "bn", "qmbn", "rbn"})
     for (const Device device : devices())
       for (const std::int64_t channels : {6, 40, 1500}) {
         SCOPED_TRACE(fmt::format("{} on {}, {} channels", name, foldgrad::name(device), channels));
+        const Options options = name == "groupnorm" ? Options{{"groups", "2"}} : Options{};
         const auto norm = make_normalizer(name, options, "norm", channels, DType::f32, device);
         const Tensor unit = randn({1, 70, channels}, 7).to(DType::f32);
         const auto train = [&](double factor) {

@@ -41,8 +41,7 @@ TEST(SwinWindows, SWIN_3_ThePairsOfABiasAreOppositeInTheTable) {
             (std::vector<std::int64_t>{4, 3, 1, 0, 5, 4, 2, 1, 7, 6, 4, 3, 8, 7, 5, 4}));
 }
 
-// Two tokens of a rolled window see each other only if neither their rows nor their columns jump from the end of the
-// map to its start.
+// Two tokens of a rolled window see each other unless their rows or columns jump from the map's end to its start.
 TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
   const std::int64_t side = 6, size = 3, shift = 1;
   const MapWindows windows = windows_of(side, size, shift);
@@ -61,8 +60,7 @@ TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
   EXPECT_GT(hidden, 0);
 }
 
-// Across a border, a value's gradient is its probability, which is e^-100 times e to the power of a difference of
-// scores.
+// Across a border, a value's gradient is its probability: e^-100 times e to the power of a difference of scores.
 TEST(SwinWindows, SWIN_3_NoGradientCrossesABorder) {
   const MapWindows windows = windows_of(4, 2, 1);
   Tape tape;

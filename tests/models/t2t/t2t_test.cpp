@@ -1,8 +1,6 @@
 // Tests T2T-ViT: sizes, initial values, numbers for the log, messages, gradients, token modules, a comparison with the
 // published model in PyTorch, and where its normalizers fold. families_test.cpp and families/model_test.cpp test the
 // properties that it shares with other families.
-#include <cmath>
-
 #include "tests/models/spread.h"
 #include "tests/models/t2t/tiny_t2t.h"
 
@@ -82,32 +80,30 @@ TEST(T2t, T2T_6_BeginsWithSinesOrthogonalFeaturesAndNormalWeights) {
 }
 
 TEST(T2t, ImpossibleSizesNameTheKey) {
-  using Config = T2tConfig;
   const auto refused = [](auto change) { return refusal<T2t>(tiny_t2t(), change); };
-  EXPECT_EQ(refused([](Config&) {}), "no error");
-  EXPECT_EQ(refused([](Config& c) { c.kernels = {3, 3}; }), "t2t: kernels must have 3 integers in [1, 64], got [3, 3]");
-  EXPECT_EQ(refused([](Config& c) { c.kernels[2] = 65; }),
+  EXPECT_EQ(refused([](auto&) {}), "no error");
+  EXPECT_EQ(refused([](auto& c) { c.kernels = {3, 3}; }), "t2t: kernels must have 3 integers in [1, 64], got [3, 3]");
+  EXPECT_EQ(refused([](auto& c) { c.kernels[2] = 65; }),
             "t2t: kernels must have 3 integers in [1, 64], got [4, 3, 65]");
-  EXPECT_EQ(refused([](Config& c) { c.strides[0] = 0; }),
-            "t2t: strides must have 3 integers in [1, 64], got [0, 2, 1]");
-  EXPECT_EQ(refused([](Config& c) { c.paddings[1] = -1; }),
+  EXPECT_EQ(refused([](auto& c) { c.strides[0] = 0; }), "t2t: strides must have 3 integers in [1, 64], got [0, 2, 1]");
+  EXPECT_EQ(refused([](auto& c) { c.paddings[1] = -1; }),
             "t2t: paddings must have 3 integers in [0, 64], got [1, -1, 1]");
-  EXPECT_EQ(refused([](Config& c) { c.paddings[1] = 3; }),
+  EXPECT_EQ(refused([](auto& c) { c.paddings[1] = 3; }),
             "t2t: paddings must be below kernels = [4, 3, 3], got [1, 3, 1]");
   EXPECT_EQ(
-      refused([](Config& c) { c.kernels[1] = 7, c.paddings[2] = 0; }),
+      refused([](auto& c) { c.kernels[1] = 7, c.paddings[2] = 0; }),
       "t2t: image_size must be at least 18 for kernels [4, 7, 3], strides [2, 2, 1] and paddings [1, 1, 0], got 8");
-  EXPECT_EQ(refused([](Config& c) { c.token_width = 5; }), "t2t: token_width must be even and in [2, 4096], got 5");
-  EXPECT_EQ(refused([](Config& c) { c.token_width = 130, c.token_attention = "softmax"; }),
+  EXPECT_EQ(refused([](auto& c) { c.token_width = 5; }), "t2t: token_width must be even and in [2, 4096], got 5");
+  EXPECT_EQ(refused([](auto& c) { c.token_width = 130, c.token_attention = "softmax"; }),
             "t2t: token_width must be at most 128 with token_attention = softmax, got 130");
-  EXPECT_EQ(refused([](Config& c) { c.token_attention = "linear"; }),
+  EXPECT_EQ(refused([](auto& c) { c.token_attention = "linear"; }),
             "t2t: token_attention must be one of performer, softmax, got \"linear\"");
-  EXPECT_EQ(refused([](Config& c) { c.token_dropout = 1; }), "t2t: token_dropout must be in [0, 1), got 1");
-  EXPECT_EQ(refused([](Config& c) { c.normalizer = "deepnorm"; }),
+  EXPECT_EQ(refused([](auto& c) { c.token_dropout = 1; }), "t2t: token_dropout must be in [0, 1), got 1");
+  EXPECT_EQ(refused([](auto& c) { c.normalizer = "deepnorm"; }),
             "t2t: normalizer must support pre-norm, got deepnorm, which works only with post-norm");
-  EXPECT_EQ(refused([](Config& c) { c.pre_norm = false; }),
+  EXPECT_EQ(refused([](auto& c) { c.pre_norm = false; }),
             "t2t: pre_norm must be on; the published layers are pre-norm");
-  EXPECT_EQ(refused([](Config& c) { c.weight_standardization = true; }),
+  EXPECT_EQ(refused([](auto& c) { c.weight_standardization = true; }),
             "t2t: weight_standardization must be off; token modules do not support it");
 }
 
@@ -190,8 +186,7 @@ TEST(T2t, TokenDropoutActsOnlyInTrainingAndInBothBranches) {
   EXPECT_EQ(loss(false, "none"), inference);
 }
 
-// The weights of the tokens are probabilities up to eps. If all values are equal, a is that value times d / (d + m
-// eps).
+// Token weights are probabilities up to eps. If all values are equal, a is that value times d / (d + m eps).
 TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
   T2tConfig config = tiny_t2t("performer", "none");
   config.layers = 1;

@@ -1,7 +1,6 @@
 #include "models/transformer/beam_search.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tests/models/transformer/tiny_translation.h"
 

@@ -1,6 +1,5 @@
 // Tests effects of single keys of a Transformer: where it drops, and table rows divided by their length.
 #include "models/fold/model.h"
-#include "models/transformer/transformer.h"
 #include "ops/scale_norm/scale_norm.h"
 #include "tests/models/spread.h"
 #include "tests/models/transformer/tiny_translation.h"
@@ -49,8 +48,7 @@ class DropoutPlaces : public ::testing::Test {
     const Var branch = tape_.constant(randn({8, in}, 1)), x = tape_.constant(Tensor::zeros({8, 8}, DType::f64));
     masks[sublayer.name + ", sum"] = zeros(sublayer(x, rows_, pass(), [&](const Var&) { return branch; }).value());
   }
-  // Makes queries and keys zero, and makes the values different for each token, so that the results are the
-  // probabilities.
+  // Makes queries and keys zero, and the values an identity, so that the results are the probabilities.
   void add_attention(AttentionBlock& block, Masks& masks) {
     const Tensor identity = Tensor::zeros({8, 8}, DType::f64);
     for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;

@@ -4,7 +4,6 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
-#include <cmath>
 #include <random>
 
 #include "models/fold/model.h"
@@ -108,9 +107,8 @@ inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& 
   return model;
 }
 
-// Returns the factor by which the relative change of the logits (relative to the greatest one) exceeds that of the
-// model's numbers. Every parameter and statistic is multiplied by 1 + d or 1 - d, in f64. Returns the greatest factor
-// of a few draws.
+// Multiplies every parameter and statistic by 1 + d or 1 - d, in f64. Returns the change of the logits, relative to the
+// greatest one, divided by d: the greatest of a few draws.
 inline double condition_number(Transformer& model, const TranslationBatch& batch) {
   constexpr double kChange = 1e-9;  // far above f64's rounding, and small enough for logits to be linear in it
   std::mt19937_64 random(1);

@@ -1,9 +1,5 @@
 // Tests how much the first step of SGD changes the output of a model without normalizers. "Transformers without
-// normalization" requires that a step of rate eta change the output by Theta(eta), whatever the depth; T-Fixup should
-// achieve that.
-#include <cmath>
-
-#include "models/fold/difference.h"
+// normalization" requires a change of Theta(eta) for the rate eta, whatever the depth; T-Fixup should achieve that.
 #include "tests/models/vit/tiny_vit.h"
 
 namespace foldgrad::testing {

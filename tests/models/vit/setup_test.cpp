@@ -1,7 +1,5 @@
 // Tests a new vision Transformer: its parameters, their names and values, and the messages for impossible
 // configurations.
-#include <cmath>
-
 #include "tests/models/spread.h"
 #include "tests/models/vit/tiny_vit.h"
 
@@ -163,22 +161,21 @@ TEST(VitSetup, DeepNormScalesValuesOutputsAndFeedForward) {
 
 TEST(VitSetup, RefusesWhatCannotBe) {
   const auto error = [](auto change) { return refusal<Vit>(tiny_vit(), change); };
-  EXPECT_EQ(error([](VitConfig&) {}), "no error");
-  EXPECT_EQ(error([](VitConfig& c) { c.patch = 3; }), "vit: patch must divide image_size = 4, got 3");
-  EXPECT_EQ(error([](VitConfig& c) { c.classes = 0; }), "vit: classes must be at least 1, got 0");
-  EXPECT_EQ(error([](VitConfig& c) { c.layers = 0; }), "vit: layers must be at least 1, got 0");
-  EXPECT_EQ(error([](VitConfig& c) { c.heads = 3; }), "vit: heads must divide width = 8, got 3");
-  EXPECT_EQ(error([](VitConfig& c) { c.pooling = "max"; }),
-            "vit: pooling must be one of cls, mean, sequence, got \"max\"");
-  EXPECT_EQ(error([](VitConfig& c) { c.initialization = "xavier"; }),
+  EXPECT_EQ(error([](auto&) {}), "no error");
+  EXPECT_EQ(error([](auto& c) { c.patch = 3; }), "vit: patch must divide image_size = 4, got 3");
+  EXPECT_EQ(error([](auto& c) { c.classes = 0; }), "vit: classes must be at least 1, got 0");
+  EXPECT_EQ(error([](auto& c) { c.layers = 0; }), "vit: layers must be at least 1, got 0");
+  EXPECT_EQ(error([](auto& c) { c.heads = 3; }), "vit: heads must divide width = 8, got 3");
+  EXPECT_EQ(error([](auto& c) { c.pooling = "max"; }), "vit: pooling must be one of cls, mean, sequence, got \"max\"");
+  EXPECT_EQ(error([](auto& c) { c.initialization = "xavier"; }),
             "vit: initialization must be one of timm, pytorch, tfixup, got \"xavier\"");
-  EXPECT_EQ(error([](VitConfig& c) { c.normalizer_at["blocks.0.norm3"] = "none"; }),
+  EXPECT_EQ(error([](auto& c) { c.normalizer_at["blocks.0.norm3"] = "none"; }),
             "vit: normalizer_at: there is no site \"blocks.0.norm3\"; did you mean \"blocks.0.norm1\"?");
-  EXPECT_EQ(error([](VitConfig& c) { c.pre_norm = false, c.fc_norm = true; }),
+  EXPECT_EQ(error([](auto& c) { c.pre_norm = false, c.fc_norm = true; }),
             "vit: fc_norm must be off; with post-norm there is no last normalizer");
-  EXPECT_EQ(error([](VitConfig& c) { c.class_names.resize(2); }), "vit: class_names must have 5 names or none, got 2");
-  EXPECT_EQ(error([](VitConfig& c) { c.pixels.std[1] = 0; }), "vit: image_std must be above 0 and finite, got 0");
-  EXPECT_EQ(error([](VitConfig& c) { c.pixels.mean[2] = std::nan(""); }), "vit: image_mean must be finite, got nan");
+  EXPECT_EQ(error([](auto& c) { c.class_names.resize(2); }), "vit: class_names must have 5 names or none, got 2");
+  EXPECT_EQ(error([](auto& c) { c.pixels.std[1] = 0; }), "vit: image_std must be above 0 and finite, got 0");
+  EXPECT_EQ(error([](auto& c) { c.pixels.mean[2] = std::nan(""); }), "vit: image_mean must be finite, got nan");
   Vit model(tiny_vit(), 1);
   Tape tape;
   const auto forward = [&](const NamedTensors& inputs) {

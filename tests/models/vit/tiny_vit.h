@@ -1,4 +1,4 @@
-// A vision Transformer small enough for central differences, and images for it.
+// A vision Transformer small enough for central differences.
 #pragma once
 #include "models/vit/vit.h"
 #include "tests/models/any_model.h"
@@ -14,11 +14,6 @@ inline VitConfig tiny_vit(const std::string& normalizer = "ln", bool pre_norm = 
   config.normalizer_options = suitable_options(normalizer);
   config.pre_norm = pre_norm;
   return config;
-}
-
-inline NamedTensors images_of(const ImageModelConfig& config, std::int64_t count = 3) {
-  return {{"images", randn({count, config.image_size, config.image_size, 3}, 7)},
-          {"target", random_ids({count}, config.classes, 8)}};
 }
 
 inline Vit& vit_of(const FoldedModel& folded) { return dynamic_cast<Vit&>(*folded.model); }

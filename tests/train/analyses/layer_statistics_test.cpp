@@ -99,6 +99,12 @@ TEST(Progress, PlainLinesElsewhereAndColoursOnlyWhereWanted) {
   EXPECT_EQ(printed(true, ""), "\x1b[33mwarning:\x1b[0m disk\nstep\n");
 }
 
+double product(const Tensor& a, const Tensor& b) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i) sum += a.data<double>()[i] * b.data<double>()[i];
+  return sum;
+}
+
 class Pass {
  public:
   static constexpr std::int64_t kRows = 5, kChannels = 3;
@@ -139,9 +145,7 @@ class Pass {
         Tape tape(/*recording=*/false);
         const Tensor y = norm_->apply(tape.constant(moved), context()).value();
         norm_->restore(before);
-        double sum = 0;
-        for (std::int64_t k = 0; k < y.size(); ++k) sum += y.data<double>()[k] * weights.data<double>()[k];
-        return sum;
+        return product(y, weights);
       };
       gradient.data<double>()[i] = (loss(1e-5) - loss(-1e-5)) / 2e-5;
     }
@@ -160,12 +164,6 @@ class Pass {
 
   std::unique_ptr<Normalizer> norm_;
 };
-
-double product(const Tensor& a, const Tensor& b) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < a.size(); ++i) sum += a.data<double>()[i] * b.data<double>()[i];
-  return sum;
-}
 
 struct Case {
   std::string name;

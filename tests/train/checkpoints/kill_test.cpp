@@ -109,10 +109,8 @@ int unlinkat(int at, const char* path, int flags) noexcept {
 }
 }
 
-namespace foldgrad {
+namespace foldgrad::testing {
 namespace {
-
-using namespace testing;
 
 void arm(long at, int error) { fault = {at, error, 0, true}; }
 
@@ -217,4 +215,4 @@ INSTANTIATE_TEST_SUITE_P(Steps, CheckpointFaults, ::testing::Values(3, 2),
                          [](const auto& info) { return info.param == 3 ? "Next" : "Again"; });
 
 }  // namespace
-}  // namespace foldgrad
+}  // namespace foldgrad::testing

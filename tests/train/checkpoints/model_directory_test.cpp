@@ -7,10 +7,9 @@
 #include "train/commands/load_model_as.h"
 #include "train/config/config_json.h"
 
-namespace foldgrad {
+namespace foldgrad::testing {
 namespace {
 
-using namespace testing;
 using nlohmann::json;
 
 // Returns a model after some training passes, so that buffers differ from their initial values.
@@ -93,8 +92,7 @@ TEST_F(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
 // A sparse file would take hours to copy.
 TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   const std::string vocabulary = files_ / "vocabulary", file = vocabulary + "/vocabulary.json";
-  std::filesystem::create_directory(vocabulary);
-  write_bytes(file, "{}");
+  write("vocabulary/vocabulary.json", "{}");
   std::filesystem::resize_file(file, std::uintmax_t(1) << 40);
   EXPECT_EQ(
       message<CheckpointError>([&] { write_model_directory(files_ / "out", *used_model(tiny_config()), vocabulary); }),
@@ -288,4 +286,4 @@ TEST_F(Malformed, Tensors) {
 }
 
 }  // namespace
-}  // namespace foldgrad
+}  // namespace foldgrad::testing

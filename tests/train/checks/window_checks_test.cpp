@@ -68,8 +68,7 @@ TEST(WindowChecks, WindowsThatAreNotFullAreSkipped) {
   }
 }
 
-// This is the pooled threshold of the released code: one channel has the window (1, 1, 1, 100), and 99 others have
-// ones.
+// The pooled threshold is that of the released code. One channel has the window (1, 1, 1, 100), 99 others have ones.
 TEST(WindowChecks, UN_18_ATestThatFiresOnAReplayIsFound) {
   for (const char* granularity : {"channel", "layer_any", "layer_sum", "pooled"}) {
     OwnedNormalizers sites;

@@ -132,7 +132,6 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
  protected:
   RunDevices() : AnyFamilyRun(GetParam().config) {}
 
-  // Trains, and returns the losses that were logged.
   std::vector<double> losses_on(const std::string& where, const std::string& dtype) {
     const std::string out = dtype + where;
     output("train @config.toml --data-dir @ --set output.log_every=1 --set train.average_decay=0.5 --set train.dtype=" +

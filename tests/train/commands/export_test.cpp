@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <sys/wait.h>
 
-#include <filesystem>
 #include <set>
 
 #include "models/fold/model.h"
@@ -47,7 +46,6 @@ constexpr const char* kNoOnnx = "there is no onnx to check the files; FOLDGRAD_P
 
 class ExportCommand : public ProgramFiles {
  protected:
-  // Exports a model with random weights into a directory.
   void write(const TransformerConfig& config, const std::string& directory) {
     Transformer model(config, 3);
     randomize(model, 5, 0.15);
@@ -68,45 +66,40 @@ TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
   write_model_directory(files_ / "m", model);
   const std::string written = files_ / "onnx: encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx";
   EXPECT_EQ(output("export @m --to onnx -o @onnx"), written + "\n");
-  std::filesystem::create_directory(files_ / "m/vocabulary");
-  write_bytes(files_ / "m/vocabulary/vocabulary.json", "any");
+  FileTest::write("m/vocabulary/vocabulary.json", "any");
   EXPECT_EQ(output("export @m --to onnx -o @onnx"), written + ", vocabulary\n");
   EXPECT_EQ(bytes("onnx/vocabulary/vocabulary.json"), "any");
   const std::vector<std::string> got = checked_in({"onnx"});
   if (got.empty()) GTEST_SKIP() << kNoOnnx;
-  const auto expect_begins = [](const std::string& whole, const std::string& text) {
-    EXPECT_EQ(whole.substr(0, text.size()), text);
-  };
-  expect_begins(got[0],
-                "input input_ids INT64 [batch_size, encoder_sequence_length]\n"
-                "input attention_mask INT64 [batch_size, encoder_sequence_length]\n"
-                "output last_hidden_state FLOAT [batch_size, encoder_sequence_length, 8]\n"
-                "operator ");
-  expect_begins(got[1],
-                "input input_ids INT64 [batch_size, decoder_sequence_length]\n"
-                "input encoder_attention_mask INT64 [batch_size, encoder_sequence_length]\n"
-                "input encoder_hidden_states FLOAT [batch_size, encoder_sequence_length, 8]\n"
-                "output logits FLOAT [batch_size, decoder_sequence_length, 11]\n"
-                "output present.0.encoder.key FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
-                "output present.0.encoder.value FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
-                "output present.0.decoder.key FLOAT [batch_size, 2, decoder_sequence_length, 4]\n"
-                "output present.0.decoder.value FLOAT [batch_size, 2, decoder_sequence_length, 4]\n"
-                "operator ");
-  expect_begins(got[2],
-                "input input_ids INT64 [batch_size, 1]\n"
-                "input encoder_attention_mask INT64 [batch_size, encoder_sequence_length]\n"
-                "input past_key_values.0.decoder.key FLOAT [batch_size, 2, past_decoder_sequence_length, 4]\n"
-                "input past_key_values.0.decoder.value FLOAT [batch_size, 2, past_decoder_sequence_length, 4]\n"
-                "input past_key_values.0.encoder.key FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
-                "input past_key_values.0.encoder.value FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
-                "output logits FLOAT [batch_size, 1, 11]\n"
-                "output present.0.decoder.key FLOAT [batch_size, 2, past_decoder_sequence_length + 1, 4]\n"
-                "output present.0.decoder.value FLOAT [batch_size, 2, past_decoder_sequence_length + 1, 4]\n"
-                "operator ");
+  EXPECT_TRUE(begins(got[0],
+                     "input input_ids INT64 [batch_size, encoder_sequence_length]\n"
+                     "input attention_mask INT64 [batch_size, encoder_sequence_length]\n"
+                     "output last_hidden_state FLOAT [batch_size, encoder_sequence_length, 8]\n"
+                     "operator "));
+  EXPECT_TRUE(begins(got[1],
+                     "input input_ids INT64 [batch_size, decoder_sequence_length]\n"
+                     "input encoder_attention_mask INT64 [batch_size, encoder_sequence_length]\n"
+                     "input encoder_hidden_states FLOAT [batch_size, encoder_sequence_length, 8]\n"
+                     "output logits FLOAT [batch_size, decoder_sequence_length, 11]\n"
+                     "output present.0.encoder.key FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
+                     "output present.0.encoder.value FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
+                     "output present.0.decoder.key FLOAT [batch_size, 2, decoder_sequence_length, 4]\n"
+                     "output present.0.decoder.value FLOAT [batch_size, 2, decoder_sequence_length, 4]\n"
+                     "operator "));
+  EXPECT_TRUE(begins(got[2],
+                     "input input_ids INT64 [batch_size, 1]\n"
+                     "input encoder_attention_mask INT64 [batch_size, encoder_sequence_length]\n"
+                     "input past_key_values.0.decoder.key FLOAT [batch_size, 2, past_decoder_sequence_length, 4]\n"
+                     "input past_key_values.0.decoder.value FLOAT [batch_size, 2, past_decoder_sequence_length, 4]\n"
+                     "input past_key_values.0.encoder.key FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
+                     "input past_key_values.0.encoder.value FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
+                     "output logits FLOAT [batch_size, 1, 11]\n"
+                     "output present.0.decoder.key FLOAT [batch_size, 2, past_decoder_sequence_length + 1, 4]\n"
+                     "output present.0.decoder.value FLOAT [batch_size, 2, past_decoder_sequence_length + 1, 4]\n"
+                     "operator "));
 }
 
-// Nothing is left of the normalizers: no node has one of their operators, and the other nodes are the same as with
-// `none`.
+// No node has an operator of the normalizers, and the other nodes are the same as with `none`.
 TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
   for (bool pre_norm : {true, false}) {
     TransformerConfig config = tiny_config("un", pre_norm);

@@ -28,12 +28,9 @@ TEST(Program, VersionTellsTheBuild) {
   EXPECT_TRUE(contains(version.out, cuda_description()));
 }
 
-TEST(Program, ThreadsAreThoseAskedForBeforeOrBehindTheCommand) {
+TEST(Program, ThreadsAreThoseAskedForBeforeOrBehindTheCommandAndDoctorSaysHowTheyWait) {
   for (const char* arguments : {"--threads 3 doctor", "doctor --threads 3"})
     EXPECT_TRUE(contains(run_program(arguments).out, "\nthreads            3\n")) << arguments;
-}
-
-TEST(Program, DoctorSaysHowThreadsWait) {
   for (const auto& [threads, waiting] : {std::pair("1", "spins for 0.5 ms"), {"1024", "sleeps at once"}})
     EXPECT_TRUE(contains(run_program(std::string("doctor --threads ") + threads).out,
                          std::string("\nwaiting            ") + waiting))
@@ -245,13 +242,10 @@ TEST(Docs, CommandsAreAllInTheTable) {
 
 using DemoCommand = ProgramFiles;
 
-TEST_F(DemoCommand, UsageErrors) {
+TEST_F(DemoCommand, RefusesWrongOptionsAndADirectoryThatExists) {
   expect_usage_error("demo --norm unn",
                      "--norm: there is no normalizer \"unn\"; did you mean \"un\"? There are: affine, ");
   EXPECT_EQ(run_program("demo --steps 0").exit_code, 2);
-}
-
-TEST_F(DemoCommand, LeavesWhatIsThereAlone) {
   expect_error("demo --device cpu --out " + files_.path(), 3,
                files_.path() + ": already exists; remove it, or choose another directory with --out");
   EXPECT_EQ(files_.entries(), 0);

@@ -5,14 +5,14 @@
 
 #include "models/vit/config.h"
 #include "tests/engine/error_message.h"
+#include "tests/harness/file_test.h"
 #include "tests/harness/properties.h"
 #include "train/tasks/classification/config.h"
 #include "train/tasks/translation/config.h"
 
-namespace foldgrad {
+namespace foldgrad::testing {
 namespace {
 
-using namespace testing;
 using Settings = std::vector<std::string>;
 
 std::string refusal(const std::string& text, const Settings& settings = {}) {
@@ -142,12 +142,9 @@ TEST(Config, TheDefaultsAreInTheirRanges) {
   const ExperimentConfig defaults;
   EXPECT_EQ(parse_config(config_text(defaults), "a.toml"), defaults);
   const std::string help = config_help();
-  EXPECT_NE(help.find("  lr                  Peak learning rate: a number above 0 (default 0.0005)\n"),
-            std::string::npos);
-  EXPECT_NE(
-      help.find(
-          "  every               Updates between validations: an integer of at least 1, updates (default 1000)\n"),
-      std::string::npos);
+  EXPECT_TRUE(contains(help, "  lr                  Peak learning rate: a number above 0 (default 0.0005)\n"));
+  EXPECT_TRUE(contains(
+      help, "  every               Updates between validations: an integer of at least 1, updates (default 1000)\n"));
 }
 
 // Sets a key to any value of its type and range.
@@ -231,10 +228,10 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::size_t at = help.find(header);
   ASSERT_NE(at, std::string::npos);
   const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);
-  EXPECT_NE(
-      cct.find("  attention_dropout   Dropout rate for attention probabilities: a number in [0, 1) (default 0.1)"),
-      std::string::npos);  // as in translation, but unlike a ViT
-  EXPECT_EQ(cct.find("  batch "), std::string::npos);
+  // This default is that of translation, but not of a ViT.
+  EXPECT_TRUE(contains(
+      cct, "  attention_dropout   Dropout rate for attention probabilities: a number in [0, 1) (default 0.1)"));
+  EXPECT_FALSE(contains(cct, "  batch "));
   EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // in the headers, which show the family's values
   EXPECT_LT(help.find("  family "), at);
 }
@@ -278,4 +275,4 @@ TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
 }
 
 }  // namespace
-}  // namespace foldgrad
+}  // namespace foldgrad::testing

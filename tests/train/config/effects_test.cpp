@@ -138,15 +138,14 @@ std::string key_of(const Row& row) { return std::string(row.change).substr(0, st
 class ConfigEffects : public SettingsRun {
  protected:
   ConfigEffects() : SettingsRun(kRunConfig) {
-    std::filesystem::create_directory(files_ / "other");
-    write("train", "eins rot\nzwei\ndrei Alt gut\nneu rot\nEins zwei drei\ngut alt\nalt\n",
-          "red one x\ntwo\nthree Old good\nnew new\nOne two three\ngood old\nold\n");
-    write("valid", "eins gut\ndrei\nzwei alt rot\n", "one good\nthree\ntwo old red\n");
-    write("test", "neu neu\nalt\n", "new old\nnew\n");
+    write_pair("train", "eins rot\nzwei\ndrei Alt gut\nneu rot\nEins zwei drei\ngut alt\nalt\n",
+               "red one x\ntwo\nthree Old good\nnew new\nOne two three\ngood old\nold\n");
+    write_pair("valid", "eins gut\ndrei\nzwei alt rot\n", "one good\nthree\ntwo old red\n");
+    write_pair("test", "neu neu\nalt\n", "new old\nnew\n");
     for (const char* name : {"train", "valid"}) {
       write_bytes(files_ / (name + std::string(".fr")), "un\ndeux\ntrois\nquatre\ncinq\nsix\nsept\n");
       for (const char* language : {"de", "en"})
-        write_bytes(files_ / "other/" + name + "." + language, "anders\nwo\nanders wo\n");
+        write(fmt::format("other/{}.{}", name, language), "anders\nwo\nanders wo\n");
     }
     write_bytes(files_ / "valid.fr", "un\ndeux\ntrois\n");
     write_bytes(files_ / "dict.de", "rot 2\nalt 2\neins 1\nzwei 1\n");
@@ -157,7 +156,7 @@ class ConfigEffects : public SettingsRun {
       write_bytes(files_ / "pieces.model", SentencePiece::train({"rot alt neu gut", "red old new good"}, 16).model());
   }
 
-  void write(const std::string& name, const std::string& de, const std::string& en) {
+  void write_pair(const std::string& name, const std::string& de, const std::string& en) {
     write_bytes(files_ / (name + ".de"), de);
     write_bytes(files_ / (name + ".en"), en);
   }

@@ -1,5 +1,4 @@
-// Tests configurations in files: files with a base, the files of the repository, and the documents' descriptions of
-// keys.
+// Tests configurations in files: files with a base, those of the repository, and the keys that the documents describe.
 #include <fmt/ranges.h>
 
 #include <algorithm>

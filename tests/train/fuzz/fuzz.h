@@ -29,8 +29,7 @@ class Fuzz : public FileTest {
   using Mutate = std::function<std::string(Mutator&, const std::string&)>;
 
   // Writes a mutant of the file's content, or of one of `good`, into the file and calls `read`. Repeats this `inputs`
-  // times. At least one mutant in `rarely` must be accepted and at least one in `rarely` rejected; otherwise the
-  // mutants miss their purpose.
+  // times. At least one mutant in `rarely` must be accepted and one rejected; otherwise mutants miss their purpose.
   void fuzz(const std::string& file, const Mutate& mutate, int inputs, int rarely, const std::function<void()>& read,
             std::vector<std::string> good = {}) {
     const std::string path = files_ / file;

@@ -9,13 +9,6 @@
 namespace foldgrad::testing {
 namespace {
 
-TransformerConfig narrow_config(TransformerConfig config) {
-  config.width = config.ffn_width = kChannels, config.heads = 2;
-  config.normalizer_options = quick(config.normalizer);
-  if (config.normalizer == "un") config.normalizer_options["filtration"] = "1";
-  return config;
-}
-
 class NoWait : public ::testing::TestWithParam<std::tuple<std::string, DType>> {
  protected:
   void SetUp() override {
@@ -38,7 +31,10 @@ INSTANTIATE_TEST_SUITE_P(Normalizers, NoWait, ::testing::ValuesIn(steps()), [](c
 // The step uses all features: dropout, several batches, both kinds of clipping, averages of weights and of statistics.
 TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
   const auto& [norm, dtype] = GetParam();
-  TransformerConfig config = narrow_config(with_dropout(small_config(norm)));
+  TransformerConfig config = with_dropout(small_config(norm));
+  config.width = config.ffn_width = kChannels, config.heads = 2;
+  config.normalizer_options = quick(norm);
+  if (norm == "un") config.normalizer_options["filtration"] = "1";
   config.pre_norm = !normalizer_info(norm).post_norm_only;
   // There is one repeated batch, so that every step takes the same memory. It has two sentences, and the model is as
   // narrow as possible, since emulated threads are slow.

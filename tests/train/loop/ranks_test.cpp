@@ -80,7 +80,6 @@ TEST(TrainingStep, SameBitsForAnyNumberOfThreads) {
   set_threads(before);
 }
 
-// Returns the values of each rank.
 std::array<Values, kRanks> on_ranks(const Setting& s, int processes) {
   std::array<Values, kRanks> all;
   run_ranks(kRanks, processes, [&](Communicator& c) { all[std::size_t(c.rank())] = trained(s, &c); });

@@ -166,7 +166,6 @@ struct PoisonedTraining : TinyTraining {
   std::int64_t accumulate;
 };
 
-// Counts the updates before the poisoned batch.
 int updates_before_poison(std::int64_t accumulate) {
   PoisonedTraining run(OnNan::abort, accumulate);
   int n = 0;

@@ -9,8 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The numbers are from the two-sided table of Student's t for 5 %. They are rounded to 5e-4, which is up to 4e-5 of
-// probability.
+// The two-sided table of Student's t for 5 % is rounded to 5e-4, which is up to 4e-5 of probability.
 TEST(Paired, TailsAreThoseOfStudentsTable) {
   const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
   for (int freedom = 1; freedom <= 8; ++freedom) {

@@ -179,20 +179,16 @@ TEST_F(Report, DataHaveTheFilesThatAreThere) {
   EXPECT_TRUE(begins(message<FileError>([&] { report_data({log}); }), path + "/config.toml: is not TOML: "));
 }
 
-// Returns the data between the tags of its element; a browser reads up to the first "</script".
-nlohmann::ordered_json embedded_data(const std::string& html) {
-  const std::string open = R"(<script id="data" type="application/json">)";
-  const std::size_t begin = html.find(open) + open.size();
-  return nlohmann::ordered_json::parse(html.substr(begin, html.find("</script", begin) - begin));
-}
-
 TEST_F(Report, PageHoldsTheDataWhateverTheText) {
   const std::string name = "a<b>&{{data}}", evil = "</script><!--<script> & \"{{title}}\" \xff";
   const std::string path = run(name, kLog);
   write_bytes(path + "/env.json", evil);
   const std::string html = report_html({read_run_log(path)});
   EXPECT_TRUE(contains(html, "<title>a&lt;b&gt;&amp;{{data}}</title>"));
-  const auto data = embedded_data(html);
+  const std::string open = R"(<script id="data" type="application/json">)";
+  const std::size_t begin = html.find(open) + open.size();
+  const std::size_t end = html.find("</script", begin);  // where a browser ends the element
+  const auto data = nlohmann::ordered_json::parse(html.substr(begin, end - begin));
   EXPECT_EQ(data["runs"][0]["name"], name);
   EXPECT_EQ(data["runs"][0]["files"][0]["text"], evil.substr(0, evil.size() - 1) + "\xEF\xBF\xBD");
   EXPECT_FALSE(contains(html, "<!--"));

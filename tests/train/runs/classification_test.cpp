@@ -1,5 +1,5 @@
-// Tests runs that learn to classify images: a vision Transformer on CIFAR files, and a Compact Convolutional
-// Transformer on drawn shapes.
+// Tests runs of a vision Transformer that learns to classify images of CIFAR files, of folders and of Tiny ImageNet's
+// layout, and the images that a run reads or draws.
 #include "train/tasks/classification/classification.h"
 
 #include "engine/contains.h"
@@ -10,7 +10,6 @@
 #include "train/tasks/classification/images/folder.h"
 #include "train/tasks/classification/images/picture.h"
 #include "train/tasks/classification/images/shapes.h"
-#include "train/tasks/families.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -18,10 +18,8 @@ extern "C" ssize_t write(int descriptor, const void* data, size_t bytes) {
   return syscall(SYS_write, descriptor, data, std::min(bytes, most_bytes_of_a_write));
 }
 
-namespace foldgrad {
+namespace foldgrad::testing {
 namespace {
-
-using namespace testing;
 
 using EventLogTest = FileTest;
 using RunDirectoryTest = FileTest;
@@ -126,4 +124,4 @@ TEST_F(RunDirectoryTest, TheEnvironmentNamesBuildMachineAndData) {
 }
 
 }  // namespace
-}  // namespace foldgrad
+}  // namespace foldgrad::testing

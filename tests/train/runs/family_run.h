@@ -1,5 +1,4 @@
-// Runs of each family of models, by default as small as possible. Their data are CIFAR files that a test has written,
-// drawn shapes, or a text of a few words.
+// Small runs of each family of models, on CIFAR files that a test has written, drawn shapes, or a text of a few words.
 #pragma once
 #include <random>
 
@@ -8,29 +7,24 @@
 
 namespace foldgrad::testing {
 
+inline const std::string kFewShapes = "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4";
 inline const std::string kVitConfig =
     settings_config("family = \"vit\"\npatch = 8\npooling = \"mean\"", "valid_images = 0", 12);
-// A Compact Convolutional Transformer on drawn shapes, with few channels and, since the kernel has a stride of two, few
-// pixels.
+// A Compact Convolutional Transformer with few channels and, since the kernel has a stride of two, few pixels.
 inline const std::string kCctConfig =
-    settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0",
-                    "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+    settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0", kFewShapes, 6);
 // The maps have 8 x 8, 4 x 4 and 4 x 4 tokens.
 inline const std::string kT2tConfig = settings_config(
-    "family = \"t2t\"\nkernels = [7, 3, 3]\nstrides = [4, 2, 1]\npaddings = [3, 1, 1]\ntoken_width = "
-    "8\ntoken_dropout = 0",
-    "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
-// The first stage has four windows and two layers, of which the second shifts the windows. The second stage has one
-// window.
-inline const std::string kSwinConfig =
-    run_config("family = \"swin\"\npatch = 8\nwindow = 2\ndepths = [2, 1]\nwidth = 8\nffn_width = 8\nheads = 2",
-               "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+    "family = \"t2t\"\nkernels = [7, 3, 3]\nstrides = [4, 2, 1]\npaddings = [3, 1, 1]\n"
+    "token_width = 8\ntoken_dropout = 0",
+    kFewShapes, 6);
+// The first stage has four windows and two layers; the second layer shifts windows. The second stage has one window.
+inline const std::string kSwinConfig = run_config(
+    "family = \"swin\"\npatch = 8\nwindow = 2\ndepths = [2, 1]\nwidth = 8\nffn_width = 8\nheads = 2", kFewShapes, 6);
 inline const std::string kConvNextConfig =
-    run_config("family = \"convnext\"\nchannels = [4, 8]\ndepths = [1, 1]\npatch = 8",
-               "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+    run_config("family = \"convnext\"\nchannels = [4, 8]\ndepths = [1, 1]\npatch = 8", kFewShapes, 6);
 inline const std::string kNfNetConfig =
-    run_config("family = \"nfnet\"\nchannels = [16]\ndepths = [2]\ngroup_size = 8\ndrop_path = 0",
-               "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
+    run_config("family = \"nfnet\"\nchannels = [16]\ndepths = [2]\ngroup_size = 8\ndrop_path = 0", kFewShapes, 6);
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
@@ -94,7 +88,6 @@ class LanguageRun : public SettingsRun {
   LanguageRun() : SettingsRun(kGptConfig) { write_language_text(files_.path()); }
 };
 
-// A fixture with the data of every family.
 class AnyFamilyRun : public ClassificationRun {
  protected:
   explicit AnyFamilyRun(const std::string& config = kVitConfig) : ClassificationRun(config) {

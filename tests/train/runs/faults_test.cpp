@@ -48,7 +48,6 @@ struct Fault {
   int error = kKill;
 };
 
-// Runs in the directory, addressed by their names.
 class RunFaults : public ProgramFiles {
  protected:
   RunFaults() {

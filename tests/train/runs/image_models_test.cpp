@@ -1,5 +1,4 @@
-// Tests runs of each family of image models except the vision Transformer: keys, folding, and the numbers that a family
-// logs.
+// Tests runs of all image models except the vision Transformer: keys, folding, and numbers that a family logs.
 #include "engine/contains.h"
 #include "models/t2t/t2t.h"
 #include "tests/train/runs/family_run.h"
@@ -9,10 +8,15 @@
 namespace foldgrad::testing {
 namespace {
 
-class CctRun : public ClassificationRun {
- protected:
-  CctRun() : ClassificationRun(kCctConfig) {}
+template <const std::string& kConfig>
+struct RunOf : ClassificationRun {
+  RunOf() : ClassificationRun(kConfig) {}
 };
+using CctRun = RunOf<kCctConfig>;
+using T2tRun = RunOf<kT2tConfig>;
+using SwinRun = RunOf<kSwinConfig>;
+using ConvNextRun = RunOf<kConvNextConfig>;
+using NfNetRun = RunOf<kNfNetConfig>;
 
 TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   for (const std::string block : {"pre", "cct"}) {
@@ -32,11 +36,6 @@ TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"", "model.pooling=mean", "shapes"},
                   {"", "model.block=cct", "loss 1"}});
 }
-
-class T2tRun : public ClassificationRun {
- protected:
-  T2tRun() : ClassificationRun(kT2tConfig) {}
-};
 
 TEST_F(T2tRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   for (const std::string token_attention : {"performer", "softmax"}) {
@@ -71,11 +70,6 @@ TEST_F(T2tRun, DoesNotTrainFixedParametersAndLogsLengthsOfKeys) {
     EXPECT_EQ(identical(p->value, before.at(p->name)), contains(fixed, p)) << p->name;
 }
 
-class SwinRun : public ClassificationRun {
- protected:
-  SwinRun() : ClassificationRun(kSwinConfig) {}
-};
-
 TEST_F(SwinRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   ASSERT_EQ(train("run", ""), 0);
   expect_folds(files_ / "run", {});
@@ -98,22 +92,12 @@ TEST_F(SwinRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"", "norm.name=ln", "loss 1"}});
 }
 
-class ConvNextRun : public ClassificationRun {
- protected:
-  ConvNextRun() : ClassificationRun(kConvNextConfig) {}
-};
-
 TEST_F(ConvNextRun, EveryKeyOfItsSizesChangesTheShapes) {
   expect_effects({{"", "model.channels=[4,12]", "shapes"},
                   {"", "model.depths=[1,2]", "shapes"},
                   {"", "model.patch=4", "shapes"},
                   {"", "norm.name=ln", "loss 1"}});
 }
-
-class NfNetRun : public ClassificationRun {
- protected:
-  NfNetRun() : ClassificationRun(kNfNetConfig) {}
-};
 
 TEST_F(NfNetRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
   expect_effects({{"", "model.channels=[32]", "shapes"},

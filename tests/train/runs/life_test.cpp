@@ -105,8 +105,7 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
 // There are warnings before and after training. If the last update leaves the warm-up, there is none.
 TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   int number = 0;
-  // Returns the number of warnings about these keys in a training of three updates, and true if a comparison marks the
-  // run.
+  // Returns the number of warnings about these keys in three updates, and true if a comparison marks the run.
   const auto warnings = [&](const std::string& norm, const std::string& meanwhile, const std::string& keys,
                             const std::string& settings) {
     const std::string run = fmt::format("warmup{}", ++number);
@@ -207,8 +206,7 @@ struct ResumedRun {
   int part, whole;               // updates
 };
 
-// The vision Transformer's epochs have two batches, and its third epoch does not mix images. The text's epochs have
-// three batches.
+// The vision Transformer's epochs have two batches; the third mixes no images. The text's epochs have three batches.
 const ResumedRun kRuns[] = {
     {"text", kTinyConfig, "", 3, 5},
     // At this rate no validation is better than the first.

@@ -14,12 +14,6 @@ const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpo
 
 using RunNumbers = std::map<std::string, std::string>;
 
-inline std::string shapes_of(const SafetensorsFile& file) {
-  std::string all;
-  for (const auto& [name, tensor] : file.tensors) all += fmt::format("{} {}\n", name, tensor.shape());
-  return all;
-}
-
 // Returns the numbers of the tensors whose names begin with `prefix`.
 inline std::string numbers_of(const SafetensorsFile& file, const std::string& prefix) {
   std::string all;
@@ -59,7 +53,7 @@ inline RunNumbers numbers_of_run(const std::string& run) {
   if (fs::exists(first)) {
     const SafetensorsFile model = read_safetensors(first + "/model.safetensors"),
                           optimizer = read_safetensors(first + "/optimizer.safetensors");
-    n["shapes"] = shapes_of(model);
+    for (const auto& [name, tensor] : model.tensors) n["shapes"] += fmt::format("{} {}\n", name, tensor.shape());
     n["moments 1"] = numbers_of(optimizer, "exp_avg") + numbers_of(optimizer, "momentum");
     n["weights 1"] = numbers_of(model, "");
   }

@@ -14,7 +14,6 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns a free port.
 int free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -28,7 +27,6 @@ int free_port() {
 
 class RanksRun : public TinyRun {
  protected:
-  // Runs the program in one process, or with mpirun.
   ProgramResult run(int processes, const std::string& arguments) {
     return processes == 1 ? run_program(arguments) : mpirun(processes, arguments);
   }
@@ -204,11 +202,8 @@ TEST_F(MpiRun, AnErrorOfAllIsPrintedOnce) {
   EXPECT_FALSE(contains(r.err, "interrupted before")) << r.err;
 }
 
-TEST_F(RanksRun, NumbersOfShardsThatAreRefused) {
+TEST_F(RanksRun, ShardsThatAreNoPowerOfTwoAndMoreRanksThanExamplesAreRefused) {
   expect_error(arguments("out", "--set train.shards=3"), 2, "train.shards must be a power of two, got 3");
-}
-
-TEST_F(RanksRun, MoreRanksThanExamplesAreRefused) {
   expect_error(arguments("out", "--set train.shards=4 --set train.max_tokens=8"), 2,
                "the first batch has 2 examples for 4 ranks; use larger batches or fewer ranks (train.shards)");
   EXPECT_FALSE(exists("out"));

@@ -138,8 +138,7 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
                                        ", which is saved; continue with --resume\n"));
     EXPECT_TRUE(contains(bytes(run + "/checkpoints/" + latest.substr(0, 13) + "/config.json"), "foldgrad transformer"));
   }
-  // The run must wait for room on the disk between the signals. Before that, it prints nothing, since stderr is a file,
-  // too.
+  // Between the signals, the run waits for room on the disk. Before that, it prints nothing: stderr is a file, too.
   SpawnedProgram child = spawn(arguments("other",
                                          "--set train.steps=100000000 --set output.log_every=100000000 --set "
                                          "output.save_every=100000000 --set validate.every=100000000"),

@@ -63,9 +63,8 @@ class SettingsRun : public ProgramFiles {
   }
   RunNumbers numbers(const std::string& settings) {
     const std::string out = fmt::format("run{}", runs_++);
-    std::string outcome;
     try {
-      outcome = std::to_string(train(out, settings));
+      train(out, settings);
     } catch (const std::exception& e) {
       return {{"outcome", e.what()}};
     }

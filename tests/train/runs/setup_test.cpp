@@ -2,7 +2,6 @@
 #include "train/runs/setup.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "engine/files/file.h"
 #include "tests/models/images/kinds.h"
@@ -146,8 +145,7 @@ TEST(TrainingSetup, PatternsGiveParametersRatesOfTheirOwnOrNone) {
     EXPECT_EQ(groups[i].weight_decay, want[i].weight_decay) << i;
     EXPECT_EQ(names(groups[i]), want[i].parameters) << i;
   }
-  // The groups are: head 5 x 8 + 5; fc2 8 x 12; patches 8 x 12 + 8, positions 5 x 8, norms 4 x 8; fc1 12 x 8 + 12, and
-  // a bias of 8.
+  // Groups: head 5 x 8 + 5; fc2 8 x 12; patches 8 x 12 + 8, positions 5 x 8, norms 4 x 8; fc1 12 x 8 + 12, a bias of 8.
   EXPECT_EQ(learning_rates(model, groups),
             "learning rates: 45 parameters x 1, 96 parameters x 0.5, 176 parameters x 0.25, 116 parameters x 0, 288 "
             "frozen");

@@ -122,7 +122,6 @@ const TaskKind kToyTask{
 
 Family toy_family() { return make_family<ToyModel>("toy", kToyTask); }
 
-// Runs that train a toy model.
 class ToyFamily : public SettingsRun {
  protected:
   static void SetUpTestSuite() { register_family(toy_family()); }

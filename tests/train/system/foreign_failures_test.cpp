@@ -40,11 +40,8 @@ TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
 
 using Usage = ProgramFiles;
 
-TEST_F(Usage, WhatIsLeftOverStandsInOrder) {
+TEST_F(Usage, ErrorsNameLeftOverWordsInOrderAndEscapeControlCharacters) {
   expect_failure(run("doctor one two three"), 2, "error: one two three: unexpected argument\n");
-}
-
-TEST_F(Usage, MessagesDoNotSpeakToTheTerminal) {
   expect_failure(run("\"$(printf 'a\\033[31m\\177\\377')\""), 2, "error: there is no command \"a\\x1b[31m\\x7f\\xff\"");
   expect_error("inspect \"$(printf 'x\\033')\"", 3, "x\\x1b: cannot be opened: No such file or directory");
 }

@@ -96,9 +96,6 @@ TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
   EXPECT_EQ(error("\xef\xbb\xbf{}"), "@a.json: must not begin with a byte order mark");
   EXPECT_EQ(error_of<FileError>([&] { read_json(files_ / "absent"); }),
             "@absent: cannot be opened: No such file or directory");
-}
-
-TEST_F(JsonFile, HasEachKeyOnceAndNoZeroBytes) {
   EXPECT_EQ(error("{\"a\": {\"b\": 1, \"b\": 2}}"), "@a.json: must not repeat a key within an object, got \"b\" twice");
   EXPECT_EQ(error(std::string("{}\0", 3)), "@a.json: is not JSON at byte 3");
 }

@@ -1,8 +1,5 @@
-// Tests config.json of models that classify images or predict text, and the files that `foldgrad run` reads and
-// `export` writes for them.
+// Tests config.json, inputs of `foldgrad run`, and exports of models that classify images or predict text.
 #include "train/tasks/families.h"
-
-#include <cmath>
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"

@@ -6,7 +6,6 @@
 #include "models/nfnet/nfnet.h"
 #include "models/swin/config.h"
 #include "models/t2t/t2t.h"
-#include "tests/engine/error_message.h"
 #include "tests/harness/compare.h"
 #include "tests/harness/file_test.h"
 #include "train/config/config.h"
@@ -30,6 +29,13 @@ void expect_kept(const typename M::Config& written) {
   }
 }
 
+template <class Config>
+std::string message_with(const Config& config, const char* key, const nlohmann::json& value) {
+  nlohmann::json json = nlohmann::json::parse(config_json(config).dump());
+  json["model"][key] = value;
+  return message_of([&] { parse_config_json<Config>(json); });
+}
+
 void set_data(ImageModelConfig& config) {
   config.classes = 2, config.class_names = {"cat", "dog"};
   config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
@@ -42,11 +48,7 @@ TEST(ConvNextJson, IsKeptAndRefusesSizesThatAreNone) {
   config.image_size = 24, config.patch = 3, config.channels = {4, 8}, config.depths = {1, 2}, config.drop_path = 0.5;
   config.normalizer_at = {{"stages.0.blocks.0.gamma", "none"}, {"head.norm", "affine"}};
   expect_kept<ConvNext>(config);
-  const auto error = [&](const char* key, const nlohmann::json& value) {
-    nlohmann::json json = nlohmann::json::parse(config_json(config).dump());
-    json["model"][key] = value;
-    return message_of([&] { parse_config_json<ConvNextConfig>(json); });
-  };
+  const auto error = [&](const char* key, const nlohmann::json& value) { return message_with(config, key, value); };
   const std::string must = "model.channels must be an array of integers in [0, 2147483647], got ";
   EXPECT_EQ(error("channels", 4), must + "4");
   for (const char* values : {"[4, -1]", "[4, 2147483648]", "[4, 0.5]"})
@@ -117,15 +119,10 @@ TEST(T2tJson, IsKeptAndRefusesSizesThatAreNone) {
   T2tConfig performer = config;
   performer.token_attention = "performer";
   expect_kept<T2t>(performer);
-  const auto error = [&](const char* key, const nlohmann::json& value) {
-    nlohmann::json json = nlohmann::json::parse(config_json(config).dump());
-    json["model"][key] = value;
-    return message_of([&] { parse_config_json<T2tConfig>(json); });
-  };
-  EXPECT_EQ(error("kernels", nlohmann::json::parse("[7, 5]")),
+  EXPECT_EQ(message_with(config, "kernels", nlohmann::json::parse("[7, 5]")),
             "t2t: kernels must have 3 integers in [1, 64], got [7, 5]");
-  EXPECT_EQ(error("token_width", 4098), "model.token_width must be an integer in [0, 4096], got 4098");
-  EXPECT_TRUE(contains(error("positions", "random"), "there is no key model.positions"));
+  EXPECT_EQ(message_with(config, "token_width", 4098), "model.token_width must be an integer in [0, 4096], got 4098");
+  EXPECT_TRUE(contains(message_with(config, "positions", "random"), "there is no key model.positions"));
 }
 
 // Windows of 7 do not divide a map of 8 pixels, the smallest for four stages.

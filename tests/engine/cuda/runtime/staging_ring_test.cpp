@@ -2,7 +2,6 @@
 #include "engine/cuda/runtime/staging_ring.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 
 #include "engine/device.h"

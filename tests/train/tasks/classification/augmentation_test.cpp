@@ -93,8 +93,7 @@ TEST(Augmentation, AUG_2_HalfOfTheImagesAreMirrored) {
   EXPECT_NEAR(changes, 1000, 112);
 }
 
-// The first epoch mirrors half of the images. Every later epoch mirrors the images that the epoch before did not
-// mirror.
+// The first epoch mirrors half of the images. Every later epoch mirrors those that the epoch before did not mirror.
 TEST(Augmentation, AUG_3_AlternatingFlip) {
   ImageSet images{Tensor::empty({2000, 1, 2, 3}, DType::u8), Tensor::zeros({2000}, DType::i64), {"only"}};
   for (std::int64_t k = 0; k < images.pixels.size(); ++k)

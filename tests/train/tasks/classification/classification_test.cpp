@@ -1,5 +1,4 @@
 // Tests scores and exhibits of classification, and validation of any task.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -18,7 +17,6 @@ namespace {
 
 const std::vector<std::string> kClasses{"cat", "dog", "eel", "fly", "gnu", "hen"};
 
-// Returns the scores of images of six classes, from these logits and labels.
 ClassificationScores scores_of(const std::vector<double>& logits, const std::vector<std::int64_t>& labels) {
   ClassificationScores scores(kClasses);
   const auto B = std::int64_t(labels.size());
@@ -101,10 +99,6 @@ std::string png_text(const Tensor& images, std::int64_t i) {
   return base64(encode_png({images.shape()[1], images.shape()[2], pixels}));
 }
 
-// Returns the logits of four images. The third image is classified correctly, the fourth is worst, and the first is
-// better than the second.
-Tensor logits() { return Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, -9, 0, 9}); }
-
 class Exhibits : public ::testing::Test {
  protected:
   ClassificationScores scores() const {
@@ -115,7 +109,8 @@ class Exhibits : public ::testing::Test {
 
   const std::vector<std::string> classes_{"cat", "dog", "eel"};
   const ImageSet images_ = counting_images(4, 2, 3, 3);  // labels 0, 1, 2, 0
-  const Tensor logits_ = logits();
+  // The third image is classified correctly. The fourth is worst, then the second and the first.
+  const Tensor logits_ = Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, -9, 0, 9});
 };
 
 TEST_F(Exhibits, TheWorstMistakesComeFirst) {

@@ -39,10 +39,7 @@ TEST_F(BpeCodes, WorkedByHand) {
   Bpe codes = bpe("#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
   EXPECT_EQ(codes.apply("low lower w"), "low lo@@ wer w");
   EXPECT_EQ(codes.apply("lowlow"), "lo@@ w@@ low");
-}
-
-TEST_F(BpeCodes, OfAPairThatComesTwiceTheFirstPlaceCounts) {
-  // At the second place, the result would be l@@ om@@ a.
+  // Of a pair that comes twice, the first place counts. At the second place, the result would be l@@ om@@ a.
   EXPECT_EQ(bpe("#version: 0.2\nl o\no m\nl o\n").apply("loma"), "lo@@ m@@ a");
 }
 
@@ -109,15 +106,12 @@ TEST_F(DictionaryFiles, ErrorsNameFileAndLine) {
             "dictionary: each word must occur only once, got \"a\" twice");
 }
 
-TEST_F(ParallelTextFiles, ReadsBothSides) {
+TEST_F(ParallelTextFiles, ReadsBothSidesAndDropsALeadingByteOrderMark) {
   write("train.de", "eins\r\n\nd\xC3\xBC");
   write("train.en", "one\n\nthin\n");
   const ParallelText text = read_parallel_text(files_.path(), "train", "de", "en");
   EXPECT_EQ(text.source, (std::vector<std::string>{"eins", "", "d\xC3\xBC"}));
   EXPECT_EQ(text.target, (std::vector<std::string>{"one", "", "thin"}));
-}
-
-TEST_F(ParallelTextFiles, AByteOrderMarkIsNoText) {
   write("a", "\ufeffein\r\n\ufeffzwei\n");
   EXPECT_EQ(read_lines(files_ / "a"), (std::vector<std::string>{"ein", "\ufeffzwei"}));
 }

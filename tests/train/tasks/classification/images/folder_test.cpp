@@ -10,7 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Makes a PNG file of 2 x 2 pixels of one gray.
 std::string gray(char value) { return png_file(2, 2, 8, PngColour::gray, std::string(4, value)); }
 
 class FolderTest : public FileTest {

@@ -35,8 +35,7 @@ TEST(Square, PIC_1_WorkedByHand) {
   for (int row = 0; row < 4; ++row) four.insert(four.end(), line.begin(), line.end());
   // (3/4 10 + 3/4 30 + 1/4 50) / (7/4) = 24.3; (1/4 30 + 3/4 50 + 3/4 230) / (7/4) = 124.3
   EXPECT_EQ(red_of(square(picture(4, 4, four), 2)), (Bytes{24, 124, 24, 124}));
-  // Scales to the double. The centres are 1/4, 3/4, 5/4 and 7/4 in a line of two; in the middle, pixels weigh 3/4 and
-  // 1/4.
+  // Scales to the double. The centres are 1/4, 3/4, 5/4 and 7/4 in a line of two; the middle has weights 3/4 and 1/4.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 100, 0, 100}), 4)),
             (Bytes{0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100}));
   // Rows behave like columns.
@@ -137,8 +136,7 @@ TEST_F(DecodePicture, OtherFilesAreNamed) {
 
 std::string golden(const std::string& name) { return read_bytes(FOLDGRAD_SOURCE_DIR "/tests/golden/pictures/" + name); }
 
-// The pictures have 16 x 8 pixels. The left half has one colour, and the right half another.
-// tests/golden/pictures/make.py made them.
+// The pictures of tests/golden/pictures/make.py have 16 x 8 pixels, with one colour on the left and one on the right.
 TEST(DecodeJpeg, GivesTheColoursThatWereCompressed) {
   if (!jpeg_available()) GTEST_SKIP() << "this build lacks libjpeg-turbo";
   struct Case {

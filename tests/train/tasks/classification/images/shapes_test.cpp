@@ -58,8 +58,7 @@ TEST(Shapes, NeighboursShareNoNoise) {
 
 // For each class, measures over 1,000 images the mean colour of the corner, which is background or stripe, and how much
 // the mean of one colour over the image exceeds that of the next. All classes are drawn alike in this respect, so they
-// agree within 5 deviations of these means, which are estimated from the images. With 60 comparisons, the test fails
-// for 1 in 30,000 seeds.
+// agree within 5 estimated deviations of these means. With 60 comparisons, the test fails for 1 in 30,000 seeds.
 TEST(Shapes, NoColourTellsTheClass) {
   const std::int64_t per_class = 1000;
   const ImageSet images = shapes::sample(ImagePart::train, 10 * per_class, 3);
