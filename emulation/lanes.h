@@ -62,7 +62,7 @@ void forget_copies(int count);
 // The scheduler calls this at the end of a block. Throws if a thread has returned without waiting for its copies.
 void check_copies(const Lane* lanes, int count);
 
-// The scheduler calls these when a block begins or ends, for the counts of global_memory.h and of bank_conflicts.h.
+// The scheduler calls these at the beginning and end of a block, to count accesses (global_memory.h, bank_conflicts.h).
 void forget_accesses(int count);
 void count_accesses(const Lane* lanes, int threads);
 void forget_shared_accesses(int count);

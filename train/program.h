@@ -19,7 +19,7 @@ int run_command_line(int argc, char** argv, const BuildInfo& build, const std::v
 // options or configuration keys. `words` is a command line without the program's name; its last word may be empty.
 // Returns nothing where a file name is expected.
 std::vector<std::string> completions(const CLI::App& program, std::vector<std::string> words);
-// Returns the manual page in man's format, with the help of the program and of every command.
+// Returns the man page: the help texts of the program and of every command, in man's format.
 std::string manual(const CLI::App& program, const std::string& version);
 
 }  // namespace foldgrad

@@ -28,7 +28,7 @@ class AtomicFile {
   bool exists_ = false;  // true while temporary_ exists
 };
 
-// Syncs a directory, so that files created, renamed or removed in it stay so after a crash. Throws FileError.
+// Syncs a directory, so that creations, renames and removals in it survive a crash. Throws FileError.
 void sync_directory(const std::string& path);
 
 void write_file_atomically(const std::string& path, std::string_view content);

@@ -38,7 +38,8 @@ inline Gemm resolved(Gemm g) {
   return g;
 }
 
-// Returns a cache key for objects that a library prepares for a resolved product. They may depend on `more`.
+// Returns a cache key for an object that a library prepares for a resolved product. `more` lists everything else that
+// the object depends on.
 template <class... More>
 std::array<std::int64_t, 11 + sizeof...(More)> key_of(DType dtype, const Gemm& g, More... more) {
   return {std::int64_t(dtype) << 3 | g.transpose_a << 2 | g.transpose_b << 1 | g.f32_c,

@@ -18,7 +18,8 @@ inline std::int64_t elements_of_panels(const Gemm& g) {
   return whole(g.n, kPanel) * whole(g.k, kPanelTerms);
 }
 
-// Stores the terms of up to 64 columns, which begin at b, as rows of a panel, and zeros for the terms up to `padded`.
+// Packs up to 64 columns, starting at b, into a panel with one row per pair of terms. Fills the rest, up to 64 columns
+// and `padded` terms, with zeros.
 inline void pack_panel(bf16* to, const bf16* b, const GemmStrides& at, std::int64_t columns, std::int64_t terms,
                        std::int64_t padded) {
   constexpr std::int64_t kSquare = kLanes<std::uint32_t>;  // number of pairs per side of a square

@@ -96,7 +96,8 @@ void Communicator::all_reduce_sum(const Tensor& tensor) {
   if (near.device() != tensor.device()) there.copy_from(near);
 }
 
-// Fills `all`, which has `each` bytes per rank and holds this rank's part. The ranks of a subtree are consecutive.
+// Fills `all`, which has `each` bytes per rank and already contains this rank's part. At distance d, partners exchange
+// the parts of d consecutive ranks.
 void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   operation_ = "all_gather";
   for (int d = 1; d < size_; d *= 2) {
@@ -106,7 +107,7 @@ void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   }
 }
 
-// Sends the bytes between subtrees, the largest first. At distance d, rank 2 * d * i sends to rank 2 * d * i + d.
+// Broadcasts down a binary tree, starting with the largest subtrees. At distance d, rank 2 d i sends to rank 2 d i + d.
 void Communicator::broadcast_bytes(Device device, std::span<std::byte> bytes) {
   operation_ = "broadcast";
   for (int d = size_ / 2; d >= 1; d /= 2) {

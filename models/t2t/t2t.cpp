@@ -53,7 +53,8 @@ void T2t::initialize(std::uint64_t seed) {
 
 Var T2t::tokens(const Var& pixels, const ForwardPass& pass) {  // [T2T-1]
   const std::int64_t B = pixels.shape()[0];
-  // A graph contains the first unfold only if its operand is not a constant. Training needs no gradient of the pixels.
+  // The graph omits operations on constants. So at inference the pixels become a variable, which keeps the first unfold
+  // in the graph. In training they stay constant, since nothing needs their gradient.
   Var x = pass.training ? pixels : pass.tape.variable(pixels.value());
   for (std::size_t i = 0;; ++i) {
     const std::int64_t before = config_.side(i), N = config_.side(i + 1) * config_.side(i + 1);

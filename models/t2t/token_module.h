@@ -14,7 +14,8 @@
 //   eps is 1e-8. The published features have a factor m^-1/2, which we leave out; n, d and eps are therefore m times as
 //   large in [T2T-5]. The rows w_i are orthogonal, have length sqrt(m), and are not trained. Features are computed in
 //   f32 if activations are bf16. Because w_i . x - |x|^2 / 2 is at most |w_i|^2 / 2 = m / 2, features do not overflow
-//   if m is small. They shrink as x gets longer: with long keys, d_t falls below m eps, and a and its gradients vanish.
+//   if m is small. They shrink as |x| grows: for keys of large norm, d_t falls below m eps, and a and its gradients
+//   vanish.
 //
 //   x is [B N, in], N tokens for each of B images. q, k, v, a, u and the result are [B N, e]. w is [m, e], m = e / 2.
 #pragma once

@@ -13,7 +13,8 @@
 namespace foldgrad {
 namespace activation_math {
 
-// Returns x (0.5 + 0.5 f), the end of both variants of gelu. ONNX runtimes recognize gelu by these nodes after an erf.
+// Returns x (0.5 + 0.5 f), the last step of both gelu variants. ONNX runtimes recognize gelu by these nodes when they
+// follow an Erf.
 template <class Graph>
 std::string onnx_gelu(Graph& g, const std::string& x, const std::string& f) {
   return g.node("Mul", {g.node("Mul", {x, g.node("Add", {f, g.number(1)})}), g.number(0.5)});

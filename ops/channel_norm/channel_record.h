@@ -5,11 +5,12 @@
 
 namespace foldgrad {
 
-// A normalizer may leave members undefined. channel_norm fills all; its record is complete after the backward pass.
+// A normalizer may leave members undefined. channel_norm sets all of them, `gradient` under the condition below; a
+// record is complete after the backward pass.
 struct ChannelRecord {
   ChannelMoments moments;      // moments of x over the positions that enter the statistics
   Tensor gradient_sum;         // f64 [C]: sum of dy * (y - offset), or of dy * (x - mean)
-  Tensor gain;                 // [C]; gain * rstd times the second form of gradient_sum is the first form
+  Tensor gain;                 // [C]; gain * rstd * sum of dy * (x - mean) = sum of dy * (y - offset)
   Tensor rstd, flags;          // [C], from channel_norm's ChannelContext
   Tensor x_factor;             // [C], psi rstd^2
   Tensor iteration;            // f64 []

@@ -1,4 +1,4 @@
-// Joins tensors along an axis, and cuts slices. Every tensor is seen as [R, n, inner]; n is the size of this axis.
+// Joins tensors along an axis and cuts slices. Tensors are viewed as [R, n, inner], where n is the size of the axis.
 //
 //   [CAT-1]  y_(r, n_0 + ... + n_(k-1) + i) = x^k_(r, i)        i = 0 ... n_k - 1, for the operands k = 0, 1, ...
 //   [CUT-1]  y_(r, i) = x_(r, begin + i)                        i = 0 ... end - begin - 1

@@ -173,7 +173,8 @@ struct SomeImages {
   Conv2dBuffers at;
 };
 
-// Returns the number of images per part: enough for 50 us of work, and at least 8, since each part packs the weights.
+// Returns the number of images per part: enough for 50 us of work and for at most 16 parts, and at least 8, since each
+// part packs the weights.
 std::int64_t images_of_part(const Conv2dProduct& p) {
   const double of_one = 2.0 * double(p.s.places()) * double(p.weights());
   const double enough = (p.dtype == DType::bf16 ? 5e7 : 1e7) / of_one;

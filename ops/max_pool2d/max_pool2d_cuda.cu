@@ -36,7 +36,8 @@ struct PoolPack {
   }
 };
 
-// Computes channels c ... c + N - 1 of pixel r of dx_b from all positions of y that see it: one thread per element.
+// Computes channels c ... c + N - 1 of pixel r of dx_b in one thread, which sums over all positions of y whose windows
+// contain the pixel.
 template <class T, int N>
 struct GatherPack {
   MaxPool2dBackward<T> p;

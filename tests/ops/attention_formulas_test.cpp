@@ -40,8 +40,8 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
                  });
 }
 
-// Two segments are in one group, and q = 0, so p = (3/4, 1/4) comes only from the bias. As above, y = 7 and ds = (3/4,
-// -3/4) for dy = 1 in the first segment. ds is twice that for dy = 2 in the second.
+// Two segments are in one group, and q = 0, so p = (3/4, 1/4) comes only from the bias. As above, y = 7, and in the
+// first segment dy = 1 and ds = (3/4, -3/4). In the second segment dy = 2, so ds is twice as large.
 TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
   const double ln3 = std::log(3.0);
   expect_by_hand(
@@ -55,7 +55,7 @@ TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
       });
 }
 
-// Does the same with matmul and softmax, which store the scores.
+// Computes attention with matmul and softmax, which store the scores.
 Var composed(const Var& qkv, const Var& bias, std::int64_t heads, std::int64_t segments) {
   const std::int64_t T = bias.shape()[2], G = bias.shape()[0], D = qkv.shape()[1] / (3 * heads);
   const auto part = [&](std::int64_t k) {  // [segments heads, T, D]
@@ -82,14 +82,14 @@ TEST(Attention, WithABiasItIsTheSoftmaxOfTheirSum) {
   }
 }
 
-// Adds one head of the formulas with whole matrices. Differentiates the softmax in its textbook form:
-// ds_ij = p_ij (dp_ij - sum_t p_it dp_it).
+// Evaluates the formulas for one head without blocks, and adds the results to `out`. The softmax's gradient has its
+// textbook form: ds_ij = p_ij (dp_ij - sum_t p_it dp_it).
 void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
                       std::int64_t h, std::vector<Tensor>& out) {
   const std::int64_t D = in[0].shape()[1] / options.heads, row = in[0].shape()[1];
   const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(D));
   const Tensor dy = cotangent(in[0].shape());
-  // Returns the first element of this head; its rows of H D elements begin there.
+  // Returns a pointer to this head's first element in the segment. Its rows are H D elements apart.
   const auto head = [&](const Tensor& t, const Segments& of) { return t.data<double>() + of.offset(s) * row + h * D; };
   const double *q = head(in[0], rows.queries), *k = head(in[1], rows.keys), *v = head(in[2], rows.keys),
                *g = head(dy, rows.queries);
@@ -131,7 +131,8 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
   }
 }
 
-// The lengths are around the CPU's blocks of up to 80 and the kernels' blocks of 64. Some heads are whole vectors.
+// The lengths are at, just above or just below the block sizes: up to 80 on the CPU, 64 in the kernels. A head width of
+// 16 fills whole SIMD vectors; 33 does not.
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlocks) {
   const std::pair<std::int64_t, std::int64_t> lengths[] = {
       {64, 65}, {65, 64}, {79, 80}, {80, 80}, {81, 80}, {80, 81}, {161, 160}, {1, 200}, {200, 1}, {70, 130}, {130, 70}};
@@ -227,8 +228,8 @@ TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
     tape.backward(y, x);
     return double(memory::statistics(device).peak - before);
   };
-  // A quarter more is allowed, since the allocator rounds sizes up by as much. The CPU also has its tiles, for every
-  // length. Under ThreadSanitizer the emulation would take minutes for such lengths.
+  // A quarter more is allowed, since the allocator rounds sizes up by as much. The CPU's tiles take the same memory for
+  // every length. Under ThreadSanitizer the emulation would take minutes for T = 1024.
   for (const Device device : devices()) {
     const std::int64_t T = device == Device::cuda && emulation::kThreadSanitizer ? 256 : 1024;
     EXPECT_LT(peak(device, 2 * T), 2.5 * peak(device, T)) << name(device);

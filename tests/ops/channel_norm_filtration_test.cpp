@@ -1,5 +1,6 @@
 // Tests filtration: the decision of a layer, and many iterations of noisy statistics whose level changes once and stays
-// changed. A lasting change is not an outlier. Soon after it nothing may be skipped, and run_var must be the new level.
+// changed. A lasting change is not an outlier. Soon after the change hardly any iteration may be skipped, and run_var
+// must be near the new level.
 #include <fmt/format.h>
 
 #include <random>
@@ -74,8 +75,9 @@ TEST(ChannelNormFiltration, UN_19_LearnsALastingChange) {
   EXPECT_GT(runs_with_skips, 144 / 3) << "else nothing was to be learned";
 }
 
-// With `pooled`, the spread of the levels, not the data, decides how much noise is skipped: the variance over all
-// channels is the threshold. If levels are equal, windows of up to 4 skip noise forever; run_var is right nevertheless.
+// With `pooled`, the threshold comes from the variance over all channels, so levels that are far apart raise it,
+// however small the noise. If all levels are equal, windows of up to 4 skip every iteration in the end; run_var is
+// still correct.
 TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
   for (const unsigned seed : {1u, 2u, 3u, 4u})
     for (const std::int64_t M : {2, 3, 4, 8})
@@ -147,7 +149,7 @@ TEST(ChannelNormFiltration, UN_19_EveryChannelCountsInALayersDecision) {
       EXPECT_FALSE(skips(g, device, 0, 1));
       for (const std::int64_t c : {0, 32, 511, 512, 1029}) {
         EXPECT_TRUE(skips(g, device, c, 16)) << name(device) << ", channel " << c;
-        // The spread of another channel's window raises the threshold of all.
+        // Except with layer_any, the spread of another channel's window raises the layer's threshold.
         EXPECT_EQ(skips(g, device, 7, 16, c), g == Granularity::layer_any) << name(device) << ", spread " << c;
       }
     }

@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The operands are logits and targets, or logits, two targets and the share of the first.
+// The operands are logits and targets, or logits, first targets, second targets and the first target's share.
 OpFunction cross_entropy_of(const CrossEntropyOptions& options) {
   return [=](auto& v) {
     return v.size() == 2 ? cross_entropy(v[0], v[1], options) : cross_entropy(v[0], v[1], v[2], v[3], options);
@@ -24,8 +24,8 @@ OpCase cross_entropy_case(Shape shape, double eps, Reduction reduction) {
           .f = cross_entropy_of({.label_smoothing = eps, .reduction = reduction})};
 }
 
-// Returns a case with two targets. They are the same class in every third row, and in every fourth row one of them has
-// the whole share. In ignored rows the share is -1, which must not matter.
+// Returns a case with two targets. They are the same class in every third row. The first one's share is 0, 1/3, 2/3 and
+// 1 in turn; in ignored rows it is -1, which must not matter.
 OpCase two_targets_case(Shape shape, double eps, Reduction reduction) {
   OpCase c = cross_entropy_case(shape, eps, reduction);
   Tensor second = random_ids(shape.without(-1), shape[-1], 6), lambda = Tensor::empty(second.shape(), DType::f32);
@@ -52,7 +52,8 @@ OpError two_targets_error(const char* message, Tensor second, Tensor lambda) {
           }};
 }
 
-// Classes are around one warp and around one block of 256 threads. Rows are, too, for the sum over them.
+// The numbers of classes are around one warp and one block of 256 threads. So are the numbers of rows, since a
+// reduction sums over them.
 const RegisterOp kCrossEntropy({
     .name = "cross_entropy",
     .cases = {two_targets_case({5, 4}, 0.1, Reduction::mean), two_targets_case({2, 7, 2}, 0, Reduction::sum),
@@ -171,8 +172,8 @@ TEST(CrossEntropy, NeedsNoMemoryForProbabilities) {
   }
 }
 
-// If no one else holds the logits, they become their gradient, and the layer before gets the same bits as if they were
-// held. All other memory is small.
+// If no one else holds the logits, the gradient overwrites them, and the layer before gets the same bits as if they
+// were held. All other memory is small.
 TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -203,8 +204,8 @@ TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
     }
 }
 
-// [CE-2] is the cross entropy against the smoothed distribution and, without smoothing, the usual one. Shifting a row
-// changes nothing.
+// [CE-2] is the cross entropy against the smoothed distribution and, without smoothing, the usual cross entropy. Adding
+// a constant to a row changes nothing.
 RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
   const auto V = *rc::gen::inRange<std::int64_t>(2, 80);
   const auto t = *rc::gen::inRange<std::int64_t>(0, V);
@@ -219,8 +220,8 @@ RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
   RC_ASSERT(std::abs(got - want) <= 1e-11 * (1 + std::abs(want)));
 }
 
-// The rows have p = (1/8, 2/8, 5/8) with the classes 1 and 2; p = 1/3 everywhere with 2 and 0; the first p with 1
-// twice; and an ignored row. eps = 1/2, so eps_i = 1/4, and a class has 1/4 of its share plus 1/4.
+// The rows have p = (1/8, 2/8, 5/8) with targets 1 and 2; p = 1/3 everywhere with targets 2 and 0; the first row's p
+// with target 1 twice; and an ignored row. eps = 1/2, so eps_i = 1/4, and a class has 1/4 of its share plus 1/4.
 TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
   const double ln2 = std::log(2), ln5 = std::log(5), ln8 = std::log(8), ln3 = std::log(3);
   const double of_1 = ln8 / 4 + 2 * ln2 / 2 + (ln8 - ln5) / 4, of_2 = ln8 / 4 + 2 * ln2 / 4 + (ln8 - ln5) / 2,
@@ -238,7 +239,8 @@ TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
                  cross_entropy_of({.label_smoothing = 0.5}));
 }
 
-// If one class has the whole share, the bits are those of a single target, even if the other logit is -infinity.
+// If one target has share 1, loss and gradient equal the results of a single target bit for bit, even if the other
+// target's logit is -infinity.
 TEST(CrossEntropy, CE_5_CE_6_AWholeShareIsOneTarget) {
   Tensor logits = randn({20, 7}, 1, 3);
   for (int n = 0; n < 20; ++n) logits.data<double>()[7 * n + 6] = -std::numeric_limits<double>::infinity();

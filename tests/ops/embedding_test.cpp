@@ -11,7 +11,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// On CUDA a block compares kTile ids at a time, and up to kWaiting positions of a row wait for those of the next tile.
+// On CUDA a block compares kTile ids at a time. Up to kWaiting positions of a row wait for the next tile.
 constexpr int kTile = 1024, kWaiting = 32;
 
 OpCase embedding_case(std::int64_t rows, std::int64_t columns, Shape ids, double scale = 1, std::int64_t padding = -1) {
@@ -77,7 +77,8 @@ TEST(Embedding, EMB_1_EMB_2_WorkedByHand) {
                  [](auto& v) { return embedding(v[0], v[1], /*scale=*/10, /*padding_id=*/1); });
 }
 
-// Returns ids distributed like words: a third of the positions has one row, a fifteenth is padding, others are spread.
+// Returns ids distributed like words: a third are the same frequent id, a fifteenth are padding, and the rest are
+// spread over the table.
 std::vector<std::int64_t> like_words(int positions, int rows, std::int64_t frequent, std::int64_t padding) {
   std::vector<std::int64_t> ids(positions);
   for (int m = 0; m < positions; ++m) ids[m] = m % 3 == 1 ? frequent : m % 10 == 0 ? padding : m * 7919 % rows;
@@ -129,7 +130,8 @@ TEST(Embedding, EMB_2_SumsInTheOrderOfPositionsWhateverThreadComesFirst) {
   EXPECT_TRUE(sums_in_order<bf16>(kRows, 516, ids, 1));
 }
 
-// A row has the most positions that may wait. Then comes a tile with only that row, while its neighbour waits.
+// Row `row` and its neighbour have kWaiting positions each, the maximum that may wait. The next tile has only `row`,
+// while the neighbour still waits.
 TEST(Embedding, EMB_2_ARowMayHaveAllPositionsOfATile) {
   for (std::int64_t row : {3, 7}) {
     std::vector<std::int64_t> ids(2 * kTile + 5, row);
@@ -152,7 +154,7 @@ TEST(Embedding, BothPassesTouchWholeSectors) {
       const emulation::GlobalAccesses accesses = count.result();
       const std::int64_t counted = kPositions - std::count(ids.begin(), ids.end(), 0);
       const std::int64_t least =
-          // These bytes are those of x, y and dy, and of dx in f32.
+          // The bytes of x, y and dy, and of dx in f32.
           columns * ((2 * kPositions + counted) * std::int64_t(size_of(dtype)) + kRows * 4);
       EXPECT_GE(accesses.bytes, least);
       EXPECT_LE(accesses.bytes, least + (dtype == DType::bf16 ? kRows * columns * 6 : 0));  // dx is rounded

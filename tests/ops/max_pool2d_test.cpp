@@ -17,8 +17,8 @@ OpError pool_error(const char* message, const Shape& x, MaxPool2dOptions o = {})
   return error_of_zeros(message, {x}, pool_of(o));
 }
 
-// Some kernels overlap, leave gaps, or do not reach the border. There are channels for one chunk of 64, for more than
-// two, and with a remainder after whole vectors.
+// Some kernels overlap, leave gaps, or do not reach the border. The channels fill one chunk of 64 or more than two
+// chunks, or leave a remainder after whole vectors.
 const RegisterOp kMaxPool2d({
     .name = "max_pool2d",
     .cases = {pool_case({2, 4, 5, 3}, {.kernel = 3, .stride = 2, .padding = 1}), pool_case({1, 4, 6, 2}),
@@ -45,7 +45,8 @@ const RegisterOp kMaxPool2d({
                           {2, 3, 1, 1}, {.kernel = 4, .padding = 1})},
 });
 
-// There are two channels. The first has the maximum 5 twice; all of the second is below the zeros of padding.
+// There are two channels. The first has the maximum 5 twice. The second has only negative values, so zeros from the
+// padding would win.
 TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 3, 3, 2}, {1, -1, 5, -2, 2, -3,  //
                                                       5, -4, 3, -5, 0, -6,  //
@@ -100,8 +101,8 @@ TEST(MaxPool2d, POOL_2_SumsInTheOrderOfPlaces) {
     EXPECT_EQ(results_of(kThree, {x}, dy, DType::f32, device).grads[0].values<float>(), (std::vector<float>{0, 1, 0}));
 }
 
-// Compares with the definition, in which every maximum sends its dy back. There are few different integers, so many are
-// equal.
+// Compares with the definition, in which every maximum sends its dy back. x has few different integers, so many values
+// are equal.
 RC_GTEST_PROP(MaxPool2d, POOL_1_POOL_2_EqualTheDefinition, ()) {
   const int H = *rc::gen::inRange(1, 8), W = *rc::gen::inRange(1, 8), C = *rc::gen::element(1, 2, 3, 9, 37, 64),
             K = *rc::gen::inRange(1, std::min({H, W, 4}) + 1), stride = *rc::gen::inRange(1, 4),

@@ -1,5 +1,6 @@
-// A parameter that is rounded to bf16 (Tape::parameter) has an f32 gradient: the one that the operation computes in f32
-// from the same numbers, up to the order of sums. Rounded to bf16, a gradient would be off by up to 2^-9 of itself.
+// A parameter that is rounded to bf16 (Tape::parameter) has an f32 gradient. It equals the gradient that the operation
+// computes in f32 from the same numbers, except for the order of summation. Rounding to bf16 would add a relative error
+// of up to 2^-9.
 #include <random>
 
 #include "ops/activation/activation.h"
@@ -115,8 +116,8 @@ TEST_P(ParameterGradients, AreAsExactAsInF32) {
       const std::vector<float> w = want[k].grad.values<float>(), g = got[k].grad.values<float>();
       float largest = 0;
       for (float x : w) largest = std::max(largest, std::abs(x));
-      // Sums of up to 7,200 terms are added in another order. In the worst case, the error is that number of roundoffs
-      // of the sum of their sizes; in practice it is a few hundred roundoffs of the result.
+      // Sums of up to 7,200 terms are added in another order. In the worst case, the error is 7,200 roundoffs of the
+      // sum of the absolute terms; in practice it is a few hundred roundoffs of the result.
       for (std::size_t i = 0; i < w.size(); ++i)
         EXPECT_NEAR(w[i], g[i], 2e-5 * largest) << name(device) << " parameter " << k << " element " << i;
     }

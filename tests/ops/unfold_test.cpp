@@ -51,7 +51,8 @@ const RegisterOp kPatchEmbedding({
                            {5, 1, 2, 2})},
 });
 
-// A row of three pixels, with a kernel of two and padding of one, even above and below, has windows in 0 1 2 3 0.
+// An image of 1 x 3 pixels, a kernel of 3 x 2 and a padding of 1. The padded image's middle row is 0 1 2 3 0, so there
+// are four windows; their other rows are 0.
 TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 1}, {1, 2, 3})},
                   .y = {0, 0, 0, 1, 0, 0,  //

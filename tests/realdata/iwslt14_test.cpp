@@ -25,7 +25,8 @@ std::uint64_t digest(const std::vector<std::string>& lines) {
   return h;
 }
 
-// The numbers of tokens are in fairseq's preprocessing log; digests and unknown tokens are from subword-nmt and Python.
+// The token counts are from fairseq's preprocessing log. The digests and the counts of unknown tokens were computed
+// with subword-nmt and Python.
 TEST_F(Iwslt14, BpeAndDictionariesGiveThePublishedNumbers) {
   struct Side {
     std::uint64_t digest;

@@ -37,7 +37,8 @@ double mean_of(const std::vector<double>& values);
 struct MovingMeans {
   std::vector<double> arithmetic, geometric;
 };
-// Throws std::invalid_argument unless the window is in [1, number of values]. A negative value's geometric mean is NaN.
+// Throws std::invalid_argument unless `window` is in [1, number of values]. If a window contains a negative value, the
+// window's geometric mean is NaN.
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window);
 
 constexpr std::int64_t kTraceWindow = 4;  // the default window of UN

@@ -22,16 +22,16 @@ namespace foldgrad {
 std::string find_model_directory(const std::string& path);
 
 // Loads the model in find_model_directory(path). Converts tensors of any floating-point type to `dtype`. Throws
-// CheckpointError ("FILE: the reason") unless the names and shapes are exactly those of the configuration, all numbers
-// are finite or `non_finite` allows NaN and infinity, and the digests of the files match manifest.json, if there is
-// one.
+// CheckpointError ("FILE: the reason") unless the names and shapes match the configuration exactly, all numbers are
+// finite or `non_finite` allows NaN and infinity, and the files' digests match manifest.json, if it exists.
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
 
 // Returns the SHA-256 of config.json and of the tensor files, if they exist, by file name. Throws CheckpointError.
 std::map<std::string, std::string> model_digests(const std::string& directory);
 
-// Returns the path of config.toml of the run that saved the model at `path` as a checkpoint; "" if there is none.
+// Returns the path of config.toml of the run at `path`, or up to two levels above it, where the run of a checkpoint is.
+// Returns "" if there is no run.
 std::string find_run_config(const std::string& path);
 
 // Creates `directory` and writes the model. `vocabulary` is a directory to copy, or empty; it need not exist.

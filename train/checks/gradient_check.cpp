@@ -11,7 +11,8 @@
 namespace foldgrad {
 namespace {
 
-// Step sizes relative to the parameter's size along a direction. If one crosses a kink of relu, a smaller one may not.
+// Step sizes, relative to the parameter's component along the direction (at least 1). If a step crosses a kink of relu,
+// a smaller one may not.
 constexpr double kSteps[] = {1e-5, 1e-6, 1e-7};
 constexpr double kRelative = 1e-4;  // tolerates curvature and kinks; a wrong factor causes a much larger error
 

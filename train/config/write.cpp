@@ -58,7 +58,8 @@ std::string norm_tables(const ExperimentConfig& config) {
   return text;
 }
 
-// The lines of each section, in the order of their first lines. [train] has keys of the task as well as common ones.
+// The lines of each section, in order of first appearance. [train] is filled twice: with the task's keys, then with the
+// common ones.
 using Sections = nlohmann::ordered_map<std::string, std::string>;
 
 void add_to(Sections& sections, const std::string& section, const std::string& lines) {

@@ -88,7 +88,7 @@ ordered_json trace_of(const std::vector<RecordedPhase>& phases, std::size_t site
 // Means of pnac_of_noise(), by number of iterations and channels.
 using NoiseMeans = std::map<std::pair<std::int64_t, std::int64_t>, double>;
 
-// Returns the means of a site's PNAC in each phase (recordings_json()). `noise` caches those of noise for later calls.
+// Returns the mean PNAC of a site in each phase (recordings_json()). `noise` caches the means for noise.
 ordered_json pnac_json(const std::vector<RecordedPhase>& phases, std::size_t site, std::int64_t window,
                        NoiseMeans& noise) {
   ordered_json means;

@@ -22,7 +22,8 @@ nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 std::string report_html(const std::vector<RunLog>& runs);
 
 // Returns the page for `data` in the form of report_data(); a run needs only its summary and "events". An optional
-// "grid" is a table as rows of text: a head, then a row for each cell. Each run then has "cell", its cell's index.
+// "grid" is a table, as rows of strings: a header row, then one row per cell of the grid. Each run then has "cell", the
+// index of its grid cell.
 std::string report_page(const std::string& title, const nlohmann::ordered_json& data);
 
 using Rows = std::vector<std::vector<std::string>>;

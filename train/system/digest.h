@@ -1,5 +1,5 @@
-// Bytes as text: SHA-256, as 64 hexadecimal digits, and base64 (RFC 4648). Unlike CRC-32, SHA-256 can be compared with
-// the output of sha256sum and with published digests of data sets.
+// SHA-256 digests, as 64 hexadecimal digits, and base64 (RFC 4648). Unlike CRC-32, SHA-256 can be checked with
+// sha256sum and against published digests.
 #pragma once
 #include <string>
 #include <string_view>

@@ -15,7 +15,8 @@ namespace {
 
 using namespace testing;
 
-// Limits each file of this process to `bytes` while the object exists, as a full disk would, but without privileges.
+// While the object exists, limits every file of this process to `bytes`. This acts like a full disk but needs no root
+// privileges.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

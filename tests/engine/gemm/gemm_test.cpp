@@ -95,7 +95,8 @@ TEST(Gemm, OneRowOrColumnWithGaps) {
     }
 }
 
-// There is enough work for threads, and for libraries to cut every dimension into blocks. Some operands are unaligned.
+// The products are large enough to be multithreaded, and for libraries to split every dimension into blocks. Some
+// operands are unaligned.
 TYPED_TEST(GemmOf, LargeProducts) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})
@@ -122,8 +123,8 @@ TEST(Gemm, BatchesWithSharedOperands) {
         }
 }
 
-// oneDNN's primitives are cached by their parameters. A product must not get the primitive of another one of the same
-// shape.
+// oneDNN's primitives are cached by their parameters. A product must not get the primitive of another product of the
+// same shape.
 TEST(Gemm, ManyProductsOfOneShape) {
   for (bool ta : {false, true})
     for (double alpha : {1.0, 2.0})

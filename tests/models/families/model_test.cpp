@@ -1,4 +1,4 @@
-// Tests properties of every family: training, parity of devices, dropout, parts of batches, and folding.
+// Tests every family: training, agreement of CPU and CUDA, dropout, batches split among ranks, and folding.
 #include "engine/contains.h"
 #include "engine/parallel/team.h"
 #include "tests/models/gpt/tiny_gpt.h"

@@ -117,7 +117,8 @@ inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldS
   return fold(graph_of(result.tape(), {result}, {site.name}), {site}, values);
 }
 
-// Returns the first edge that kept the site from folding, and the reason. Checks that folding changes no result.
+// Returns the first edge that kept the site from folding, and the reason; "folded" if the site folded. Checks that
+// folding changes no result.
 inline std::string refusal(const BuildGraph& build, const FoldOptions& options = {}, const std::string& site = "norm") {
   const FoldedGraph folded = fold_and_compare(build, options);
   for (const SiteReport& r : folded.reports) {

@@ -16,7 +16,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// A second forward pass of operations only: layer normalization, and gelu or a gate of silu, without dropout.
+// An independent forward pass from plain operations: layer normalization, gelu or a silu gate, no dropout.
 class GptByHand {
  public:
   explicit GptByHand(const Gpt& model) : config_(model.config()), values_(model.values()) {}

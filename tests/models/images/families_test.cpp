@@ -1,4 +1,4 @@
-// Tests properties of image classifiers of every family: gradients, folding, and what is left of each site.
+// Tests image classifiers of every family: gradients, folding, and the operations that remain at each site.
 #include "engine/device.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/power_norm/power_norm.h"
@@ -8,8 +8,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// No value of a ReLU is so close to 0, and no two values of a maximum are so close to each other, that a difference
-// crosses the kink.
+// Every input of a ReLU is farther from 0, and every two values of a maximum are farther apart, than a step of the
+// difference quotient moves them. So no step crosses a kink.
 TEST(VitGradients, WithAClassTokenAndDropout) {
   VitConfig config = tiny_vit("ln");
   config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
@@ -180,7 +180,7 @@ TEST(FoldCct, OnlineNormalizersGiveTheirGainsAndBiasesBehindTheStem) {
   const FoldedModel folded = fold(*random_model<Cct>(tiny_cct("ln", "hybrid")));
   for (const char* site : {"classifier.blocks.0.pre_norm", "classifier.blocks.1.norm1", "classifier.norm"})
     expect_no_gain_or_bias(folded, site);
-  // Between these channels and their convolution there is a statistic, and a gelu follows them.
+  // This gain cannot be folded: ln's statistic separates it from the convolution before, and gelu from the next one.
   const Tensor gain = folded.model->values().at("tokenizer.conv_layers.0.norm.weight");
   EXPECT_FALSE(close(gain, Tensor::full({4}, 1, DType::f64), 1e-3));
 }

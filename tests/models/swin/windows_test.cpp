@@ -41,7 +41,7 @@ TEST(SwinWindows, SWIN_3_ThePairsOfABiasAreOppositeInTheTable) {
             (std::vector<std::int64_t>{4, 3, 1, 0, 5, 4, 2, 1, 7, 6, 4, 3, 8, 7, 5, 4}));
 }
 
-// Two tokens of a rolled window see each other unless their rows or columns jump from the map's end to its start.
+// Two tokens of a rolled window attend to each other unless the roll put them together from opposite edges of the map.
 TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
   const std::int64_t side = 6, size = 3, shift = 1;
   const MapWindows windows = windows_of(side, size, shift);

@@ -67,9 +67,9 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
 }
 
 // Draws gains from 1e-3 to 1e3. Values nevertheless stay in the range of f32, since the linear layers that read a site
-// divide the columns of their weights by 10^level, the order of magnitude of the site's channels. With pre-norm, the
-// level is that of the gain. With post-norm, where the stream passes one gain after another, levels are drawn, and each
-// gain leads from one level to the next.
+// divide the columns of their weights by 10^level, the order of magnitude of the site's channels. With pre-norm,
+// 10^level is the gain. With post-norm, where the stream passes one gain after another, levels are drawn, and each gain
+// leads from one level to the next.
 inline void randomize_gains(Transformer& model, unsigned seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> gain(-3, 3), level(-1.5, 1.5);
@@ -107,8 +107,8 @@ inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& 
   return model;
 }
 
-// Multiplies every parameter and statistic by 1 + d or 1 - d, in f64. Returns the change of the logits, relative to the
-// greatest one, divided by d: the greatest of a few draws.
+// In f64, multiplies every parameter and statistic by 1 + d or 1 - d at random. Returns the largest change of a logit,
+// divided by the largest logit and by d; the maximum of three draws.
 inline double condition_number(Transformer& model, const TranslationBatch& batch) {
   constexpr double kChange = 1e-9;  // far above f64's rounding, and small enough for logits to be linear in it
   std::mt19937_64 random(1);
@@ -135,7 +135,7 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
 // sum of n products equals the exact sum for weights that are each off by at most n u, wherever the sum rounds. Folding
 // rounds W diag(A) once more, and the map at the site rounds three times. So both models give the exact logits of
 // models whose numbers have a relative error of at most (n + 4) u. The condition number says how much more the logits
-// change than the numbers; a few draws find at least a quarter of it. n is the number of terms in the longest sum.
+// change than the numbers; the three draws find at least a quarter of it. n is the number of terms in the longest sum.
 inline double folding_tolerance(Transformer& model, const TranslationBatch& batch, DType dtype) {
   const double u =
       (dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon())) /

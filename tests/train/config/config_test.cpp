@@ -228,7 +228,8 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::size_t at = help.find(header);
   ASSERT_NE(at, std::string::npos);
   const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);
-  // This default is that of translation, but not of a ViT.
+  // The help shows this default because ViT, the family before, has another one. That `transformer` has the same
+  // default does not matter.
   EXPECT_TRUE(contains(
       cct, "  attention_dropout   Dropout rate for attention probabilities: a number in [0, 1) (default 0.1)"));
   EXPECT_FALSE(contains(cct, "  batch "));
@@ -263,7 +264,7 @@ TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
   EXPECT_EQ(hash("norm.un.window=9"), base);  // un is not chosen
   EXPECT_NE(hash("train.seed=9"), base);
   EXPECT_NE(hash("norm.ln.eps=0.5"), base);
-  const auto keys = trajectory_keys(parse_config("", "a.toml", {"norm.name=un"}));  // with those of version 0.3
+  const auto keys = trajectory_keys(parse_config("", "a.toml", {"norm.name=un"}));  // with the keys of version 0.3
   EXPECT_EQ(keys.at("norm.mask"), "true");
   EXPECT_EQ(keys.at("norm.un.mask"), "\"valid\"");
   const ExperimentConfig cosine = parse_config("", "a.toml", {"train.schedule=cosine"}),

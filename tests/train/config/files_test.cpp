@@ -1,4 +1,4 @@
-// Tests configurations in files: files with a base, those of the repository, and the keys that the documents describe.
+// Tests configuration files: files with a base, the repository's own files, and the keys that the docs describe.
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -10,7 +10,7 @@ namespace foldgrad::testing {
 inline const std::string kFewShapes = "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4";
 inline const std::string kVitConfig =
     settings_config("family = \"vit\"\npatch = 8\npooling = \"mean\"", "valid_images = 0", 12);
-// A Compact Convolutional Transformer with few channels and, since the kernel has a stride of two, few pixels.
+// A Compact Convolutional Transformer with few channels. Its convolutions have a stride of two, so its maps are small.
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0", kFewShapes, 6);
 // The maps have 8 x 8, 4 x 4 and 4 x 4 tokens.
@@ -28,7 +28,8 @@ inline const std::string kNfNetConfig =
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
-// The keys that every family below has, and those of image models, each with the first number of a run that it changes.
+// The keys of every family below, and the keys of image models, each with the first result of a run that the key
+// changes.
 inline const std::vector<Effect> kEffectsOfBlocks{{"", "model.width=16", "shapes"},
                                                   {"", "model.ffn_width=16", "shapes"},
                                                   {"", "model.layers=2", "shapes"},
@@ -70,7 +71,7 @@ class ClassificationRun : public SettingsRun {
   }
 };
 
-// Returns a text of 545 characters, of which 14 are different. All 14 occur in every tenth of the text.
+// Returns a text of 545 characters, 14 of them distinct. All 14 occur in every tenth of the text.
 inline std::string few_words() {
   const std::vector<std::string> words{"das", "alte", "haus", "steht", "l\u00f6w", "in"};
   std::string text;

@@ -138,7 +138,8 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
                                        ", which is saved; continue with --resume\n"));
     EXPECT_TRUE(contains(bytes(run + "/checkpoints/" + latest.substr(0, 13) + "/config.json"), "foldgrad transformer"));
   }
-  // Between the signals, the run waits for room on the disk. Before that, it prints nothing: stderr is a file, too.
+  // The limit of 6000 bytes per file keeps the checkpoint from being saved, so the run is still retrying when the
+  // second signal arrives. Stderr is a file under the same limit, so logging is off.
   SpawnedProgram child = spawn(arguments("other",
                                          "--set train.steps=100000000 --set output.log_every=100000000 --set "
                                          "output.save_every=100000000 --set validate.every=100000000"),

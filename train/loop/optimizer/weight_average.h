@@ -25,7 +25,7 @@ class WeightAverage {
   // Exchanges averages and values. Call swap() before and after an evaluation.
   void swap();
 
-  // Returns, for checkpoints, a tensor for each parameter and statistic, by name; they share the average's storage.
+  // Returns one tensor per parameter and statistic, by name, for checkpoints. The tensors share the average's storage.
   NamedTensors state() const;
   // Throws std::invalid_argument before changing anything if a tensor is missing, unknown or does not fit.
   void load_state(const NamedTensors& state);

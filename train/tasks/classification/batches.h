@@ -1,7 +1,7 @@
 // Batches of images, with a cursor in their sequence.
 //
-//   [IMB-1]  For training: every epoch goes through the images in an order drawn from seed and epoch, and each image is
-//            augmented by seed, epoch and its index. Images that do not fill the last batch are dropped.
+//   [IMB-1]  For training: every epoch goes through the images in an order drawn from seed and epoch, and each image's
+//            augmentation depends only on seed, epoch and its index. The last batch is dropped if it is incomplete.
 //   [IMB-2]  Otherwise images come in order and unchanged. The last batch has the remaining images.
 #pragma once
 #include <vector>
@@ -28,8 +28,8 @@ struct ImageBatch {
 
 class ImageBatches : public Prefetched<ImageBatch> {
  public:
-  // Uses the images with these indices. Throws std::invalid_argument if check() does, if there are no indices, if one
-  // is out of bounds, and if the batch size is below 1 or, in training, above the number of images.
+  // Uses the images with these indices. Throws std::invalid_argument if check() does, if there are no indices, if an
+  // index is out of bounds, and if the batch size is below 1 or, in training, above the number of images.
   ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
 };
 

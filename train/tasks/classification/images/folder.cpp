@@ -48,7 +48,7 @@ struct LeftOut {
   };
   Files foreign, nested, hidden;
 
-  // Returns a text such as "2 hidden (.DS_Store, ...)", with paths relative to `part`, or "" if no file was left out.
+  // Returns, for example, "2 hidden (.DS_Store, ...)", with paths relative to `part`, or "" if no file was left out.
   std::string text(const fs::path& part) const {
     std::vector<std::string> texts;
     for (const auto& [files, what] :
