@@ -1,8 +1,8 @@
 // Runs an operation of book/tiny.cpp and its counterpart in the engine on the same numbers.
 //
 // Both evaluate the same formulas in f64. They differ only in the order of long sums, which the engine splits between
-// the lanes of vectors and blocks of rows. So results are bit-identical if no sum rounds, and on shapes for which both
-// sum in the same order: up to 16 rows, and rows of two channels. Otherwise they differ by rounding.
+// the lanes of vectors and blocks of rows. So results are bit-identical if no sum rounds, or if both sum in the same
+// order, as they do over up to 16 rows and over rows of two channels. Otherwise they differ by rounding.
 #pragma once
 #define main tiny_main
 #include "book/tiny.cpp"
@@ -27,7 +27,7 @@ inline tiny::Tensor integers(int rows, int columns, tiny::Random& random) {
   return t;
 }
 
-// Returns t as a tensor of the engine, where vectors have one axis and scalars none.
+// Converts t to a tensor of the engine, in which a single row has one axis and a single number has none.
 inline Tensor engine_tensor(const tiny::Tensor& t) {
   if (t.size() == 1) return Tensor::of<double>({}, t.values);
   return t.rows == 1 ? Tensor::of<double>({t.columns}, t.values) : Tensor::of<double>({t.rows, t.columns}, t.values);
@@ -81,9 +81,9 @@ void expect_same(double bound, const std::vector<tiny::Tensor>& operands, const 
   expect_within(bound, of_tiny(operands, dy, op), of_engine(operands, dy, op), what);
 }
 
-// Returns the largest possible difference between two sums of the same n terms, each at most `size`. Each of the n
-// additions in a sum rounds by half a unit in the last place of a number of at most n * size, and each term has been
-// rounded a few times.
+// Returns a bound on the difference between two sums of the same n terms, none of which exceeds `size`. Each sum takes
+// n additions, and each addition rounds by at most 2^-53 times n * size. The second part of the bound allows each term
+// to be rounded a few times.
 inline double order_bound(int n, double size) { return 2 * n * (n * size) * 0x1p-53 + 8 * n * size * 0x1p-53; }
 
 }  // namespace foldgrad::testing

@@ -20,7 +20,8 @@ struct UnifiedNorms {
     state = ChannelNormState::create(options, un.C, DType::f64);
   }
 
-  // Runs one iteration of both. tiny's gradients of gamma and beta equal the gradients of `un`.
+  // Runs one iteration of both and compares results, gradients and states. tiny stores the gradients of gamma and beta
+  // in `un`.
   void step(const tiny::Tensor& x, const tiny::Tensor& dy, double bound) {
     un.gamma->grad = un.beta->grad = tiny::Tensor(1, un.C);
     Results got = of_tiny({x}, dy, [&](tiny::Tape& tape, const auto& v) { return unified_norm(tape, v[0], un); });
@@ -42,7 +43,8 @@ struct UnifiedNorms {
                   what + ", state");
   }
 
-  // Runs warm-up iterations, then iterations that use averages. At iteration 20, x is `outlier` times too large.
+  // Runs 40 iterations: first the warm-up, then iterations that use averages. In iteration 20, x is multiplied by
+  // `outlier`.
   void run(int rows, double bound, double outlier = 50) {
     tiny::Random random(6);
     un.gamma->value = uniform(1, un.C, random);
@@ -58,7 +60,7 @@ struct UnifiedNorms {
 TEST(TinyUn, CN_1_UN_1_UN_16_UN_17_UN_19_CN_2_CN_3_AreTheEngines) {
   UnifiedNorms filtered({.C = 5, .warmup = 10});
   filtered.run(16, 0);
-  EXPECT_EQ(filtered.un.skips, 1);  // with 30 steps that use averages
+  EXPECT_EQ(filtered.un.skips, 1);  // iteration 20, with the outlier
 
   UnifiedNorms early({.C = 5, .M = 3, .warmup = 0});
   early.run(9, 0);
@@ -69,7 +71,7 @@ TEST(TinyUn, CN_1_UN_1_UN_16_UN_17_UN_19_CN_2_CN_3_AreTheEngines) {
   single.run(16, 0);
 
   UnifiedNorms many({.C = 5, .warmup = 10});
-  many.run(100, order_bound(100, 250 * 250));  // the outlier's squares
+  many.run(100, order_bound(100, 250 * 250));  // |x| is up to 5 * 50 in iteration 20
 }
 
 TEST(TinyUn, UN_19_DecidesAsTheEngine) {

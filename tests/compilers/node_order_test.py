@@ -1,6 +1,7 @@
-"""The order of a tape must not depend on the compiler: gradients of a value that several operations read are added in
-that order, so that another order gives other bits. C++ leaves the order of a call's arguments to the compiler, and GCC
-and Clang choose differently; so the other one compiles the recording code too, and both recordings are compared.
+"""Tests that the order of a tape does not depend on the compiler. If several operations read a value, the tape's order
+decides in which order their gradients are added, and another order gives other bits. C++ lets the compiler choose in
+which order it evaluates the arguments of a call, and GCC and Clang choose differently. So this test compiles the
+recording code with Clang too, and compares both recordings.
 
     node_order_test.py BUILD PROGRAM      PROGRAM: BUILD's `recordings`, compiled by GCC
 """
@@ -27,7 +28,8 @@ def records(path):
 
 
 def sources_of(file):
-    """Returns the sources of a file of compile_commands.json: itself, or those compiled as one."""
+    """Returns the sources that a file of compile_commands.json compiles: the file itself, or those that a unity file
+    includes."""
     return [Path(p) for p in re.findall('#include "(.+)"', file.read_text())] if file.parent.name == "Unity" else [file]
 
 
@@ -64,8 +66,8 @@ def main(build, program):
             list(pool.map(lambda pair: subprocess.run(clang_command(clang, entries[pair[0]], pair[1]), check=True,
                                                       cwd=build), zip(wanted, objects)))
         own = re.search(r"\S*recordings\.cpp\.o", link).group()
-        # A member of a library may still be linked, for an inline function that Clang did not emit; then the first
-        # definitions count, which are Clang's. mold would link members that nothing needs any more.
+        # The linker may still take a member of a library, for an inline function that Clang did not emit. Of several
+        # definitions it uses the first, which is Clang's. mold would also link members that nothing needs any more.
         first = " ".join(["-Wl,--allow-multiple-definition", *map(str, objects)])
         link = link.replace("-fuse-ld=mold", "").replace(own, first)
         link = link.replace("-o recordings", f"-o {folder}/recordings")

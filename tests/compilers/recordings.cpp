@@ -26,8 +26,8 @@ void print_recording(const std::string& normalizer, bool pre_norm, bool fixnorm)
     const std::string number = std::to_string(producer.size());
     std::string line = fmt::format("{} {} {}: node {}: {} of", normalizer, pre_norm ? "pre" : "post", node->scope(),
                                    number, node->name());
-    // Clang calls another symbol of format_to() than that in libfmt, which GCC compiled. This use instantiates Clang's
-    // symbol in the program, for operations whose messages contain shapes.
+    // Code compiled by Clang needs a symbol of format_to() that libfmt lacks, since GCC compiled it. This call puts the
+    // symbol into the program, for operations whose messages contain shapes.
     for (const int operand : node->inputs())
       fmt::format_to(std::back_inserter(line), " {}", producer.count(operand) ? producer.at(operand) : "leaf");
     fmt::print("{}\n", line);

@@ -14,7 +14,7 @@
 namespace foldgrad {
 namespace {
 
-// The properties have the format in which cuDNN writes those of a real device.
+// The properties of an H100, in the format in which cuDNN writes the properties of a real device.
 constexpr std::string_view kH100 = R"({
   "deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
   "multiProcessorCount": 132, "warpSize": 32, "maxGridSize": [2147483647, 65535, 65535],
@@ -33,7 +33,8 @@ cudnnBackendDescriptor_t h100(CudnnDescriptors& to) {
   return d;
 }
 
-// Returns the sizes for images of 32 x 32. A kernel of 3 x 3 has padding 1, one of 7 x 7 stride 4 and padding 2.
+// Returns the sizes of a convolution of 32 x 32 images. A 3 x 3 kernel has stride 1 and padding 1, and a 7 x 7 kernel
+// has stride 4 and padding 2.
 Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
   const bool small = kernel == 3;
   return {.batch = 64,
@@ -49,8 +50,9 @@ Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
           .end_padding = small ? 1 : 2};
 }
 
-// Rejects engines whose notes mention non-determinism, rounded sums, or Winograd and Fourier transforms. Also rejects
-// tensor cores for f32, since they would round the operands.
+// The notes of an engine may name only tensor cores and strict propagation of NaN, but not non-determinism, rounded
+// sums, or Winograd and Fourier transforms. f32 must not use tensor cores unless TensorFloat-32 is allowed, since they
+// round the operands.
 TEST(CudnnPlan, EveryProductHasAnEngineThatRoundsNoFurtherThanItsType) {
   CudnnDescriptors descriptors;
   const cudnnBackendDescriptor_t device = h100(descriptors);
@@ -89,7 +91,7 @@ TEST(CudnnPlan, NeedsADeviceOnlyToRun) {
   }
 }
 
-// An engine is kept for each product of each layer and batch size.
+// We keep a plan for each product of each layer and batch size, so a plan may take at most 256 KiB.
 TEST(CudnnPlan, KeepsNoneOfTheProposals) {
   CudnnDescriptors descriptors;
   const cudnnBackendDescriptor_t device = h100(descriptors);
@@ -99,7 +101,7 @@ TEST(CudnnPlan, KeepsNoneOfTheProposals) {
     product.s.batch = batch;
     plans.push_back(std::make_unique<CudnnPlan>(product, /*adds_bias=*/true, /*tf32=*/false, device));
   };
-  make(1);  // the library's own memory
+  make(1);  // also allocates memory that the library keeps
   const std::size_t before = mallinfo2().uordblks;
   for (std::int64_t batch = 2; batch < 34; ++batch) make(batch);
   EXPECT_LT((mallinfo2().uordblks - before) / 32, std::size_t(1) << 18);

@@ -1,4 +1,4 @@
-// Plants faults of asynchronous copies, one by one.
+// Tests that the emulation shows faults in the use of asynchronous copies. Each kernel has one fault.
 #include "emulation/sanitizers.h"
 #include "engine/cuda/async_copy.h"
 #include "tests/emulation/kernels.h"
@@ -10,8 +10,8 @@ enum class Fault { none, no_wait, no_commit, wait_for_too_few, no_barrier, reuse
 
 constexpr int kThreads = 64, kRounds = 3, kColumns = 4 * kThreads;
 
-// Each thread adds up, over three rows of p.data, the values that another thread copied. Two rows are in flight. The
-// sums replace the beginning of the first row.
+// Each thread sums one column of the three rows of p.data, which another thread has copied to shared memory. Two rows
+// are in flight at a time. At the end the sums replace the beginning of the first row.
 template <Fault kFault>
 __global__ void pipeline_kernel(Array p) {
   float* stages = dynamic_shared<float>();  // [2, kColumns]
@@ -59,7 +59,8 @@ int right_orders() {
 
 TEST(EmulationAsyncCopies, NoneInThePipelineItself) { EXPECT_EQ(right_orders<Fault::none>(), 3); }
 
-// Only the order that makes copies late and the random order show the fault; immediate copies hide it.
+// One order copies at once, which hides the fault. Another copies as late as possible and a third decides at random,
+// and both show the fault.
 TEST(EmulationAsyncCopies, AMissingWaitIsSeen) {
   EXPECT_EQ(right_orders<Fault::no_wait>(), 1);
   EXPECT_EQ(right_orders<Fault::wait_for_too_few>(), 1);

@@ -1,4 +1,4 @@
-// Plants bank conflicts of shared memory, one by one, which the twin of shared_array() must show.
+// Tests that the emulation of shared_array() counts bank conflicts in shared memory.
 #include "emulation/bank_conflicts.h"
 
 #include "tests/emulation/kernels.h"
@@ -6,7 +6,7 @@
 namespace foldgrad {
 namespace {
 
-// Stores a number in each of p.n lanes, at a multiple of the stride.
+// Each of the first p.n threads stores one number. The numbers are kStride elements apart.
 template <class T, int kStride>
 __global__ void store_kernel(Integers p) {
   const SharedArray<T> shared = shared_array<T>();
@@ -21,8 +21,8 @@ int ways(int lanes = 32) {
   return conflict.ways();
 }
 
-// A lane whose word is 33 words after its neighbour's is in the neighbouring bank. A double fills two banks, and 16
-// lanes access memory at a time.
+// If words are 33 apart, neighbouring lanes use neighbouring banks. A double fills two banks, so only 16 lanes access
+// memory at a time.
 TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   for (const Order order : kOrders) {
     const OrderScope scope(order);
@@ -38,7 +38,8 @@ TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   }
 }
 
-// Reads one word in all lanes, which takes one pass. Lanes in different branches do not conflict.
+// All lanes read one word, which takes one pass. Even and odd lanes then store in different branches, so they do not
+// conflict with each other. If p.n is positive, all lanes store in one bank afterwards.
 __global__ void branches_kernel(Integers p) {
   const SharedArray<float> shared = shared_array<float>();
   const int i = int(threadIdx.x);

@@ -1,4 +1,4 @@
-// Tests several GPUs, machines without a usable GPU, and exhausted memory.
+// Tests the emulation of several GPUs, of machines without a usable GPU, and of GPUs without free memory.
 #include <algorithm>
 #include <thread>
 
@@ -41,7 +41,7 @@ TEST_F(EmulatedDevices, EachHasMemoryOfItsOwn) {
   const std::shared_ptr<void> second = memory::allocate(Device::cuda, 4096);
   EXPECT_EQ(bytes_on(0) - before[0], 1024u);
   EXPECT_EQ(bytes_on(1) - before[1], 4096u);
-  first.reset();  // returns to its device, whichever is chosen now
+  first.reset();  // the memory returns to device 0, although device 1 is chosen
   EXPECT_EQ(memory::statistics(Device::cuda).cached, 0u);
   use_cuda_device(0);
   EXPECT_EQ(memory::statistics(Device::cuda).cached, 1024u);
@@ -189,7 +189,7 @@ TEST_F(EmulatedDevices, MemoryComesToAnEnd) {
   EXPECT_TRUE(memory::allocate(Device::cuda, 8192));
 }
 
-// A failed device has no memory to free, and asking it would hide its first message.
+// Only a lack of memory frees the cache. On a failed device, freeing would fail too and hide the first message.
 TEST_F(EmulatedDevices, OtherFailuresLeaveTheCache) {
   memory::allocate(Device::cuda, 8192);
   const std::size_t cached = memory::statistics(Device::cuda).cached;

@@ -1,4 +1,4 @@
-// Tests guarantees that correct kernels rely on, and the beginning and the end of launches.
+// Tests the guarantees on which correct kernels rely, and how launches begin and end: limits, overlaps, exceptions.
 #include <algorithm>
 #include <thread>
 
@@ -15,7 +15,7 @@ __device__ float warp_sum(float v) {
   return v;
 }
 
-// Replaces the values of each block by their sum.
+// Replaces each value by the sum of the values of its block.
 __global__ void __launch_bounds__(256) block_sum_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -46,7 +46,7 @@ TEST(Emulation, EachThreadOfTheGridRunsOnce) {
   }
 }
 
-// Appends its number to a list, whose length is data[0].
+// Each thread appends its number to a list, whose length is p.data[0].
 __global__ void record_kernel(Integers p) {
   p.data[1 + __atomic_fetch_add(&p.data[0], 1, __ATOMIC_RELAXED)] = int(blockIdx.x * blockDim.x + threadIdx.x);
 }
@@ -94,7 +94,7 @@ TEST(Emulation, WarpFunctionsFollowCuda) {
   }
 }
 
-// Lets half a warp take more steps than the other half. Then all lanes meet.
+// The first half of the warp makes four shuffles, and the second half makes one. Then all lanes meet.
 __global__ void half_warps_kernel(Array p) {
   const unsigned i = threadIdx.x, half = i % 32 / 16;
   float v = p.data[i];
@@ -138,8 +138,8 @@ struct CountDown {
   ~CountDown() { --*alive; }
 };
 
-// Throws in thread p.n while others wait at either kind of meeting. p.data counts the objects on their stacks. No
-// thread may continue afterwards.
+// Thread p.n of the second block throws while others wait in __syncwarp() or __syncthreads(). p.data counts the objects
+// on the threads' stacks, which must be destroyed. No thread may continue afterwards.
 __global__ void throwing_kernel(Integers p) {
   const CountDown scope(p.data + threadIdx.x);
   if (threadIdx.x >= 32) __syncwarp();

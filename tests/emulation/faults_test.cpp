@@ -1,4 +1,4 @@
-// Plants each fault that the emulation promises to report in a separate kernel.
+// Tests that the emulation reports each fault that it promises to report. Each fault is in a separate kernel.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 using emulation::kAddressSanitizer;
 using emulation::kThreadSanitizer;
 
-// Reverses the values of each block twice, through shared memory.
+// Reverses the values of each block twice through shared memory, and adds 1 to them before the second time.
 template <bool kWriteBarrier, bool kReadBarrier>
 __global__ void turn_round_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
@@ -70,7 +70,7 @@ TEST(Emulation, MissingSyncwarpIsSeen) {
     EXPECT_EQ(std::count_if(result.begin(), result.end(), [](float v) { return std::isnan(v); }), 32);
 }
 
-// The meetings of a warp. Each waits for all lanes, but only __syncwarp() also makes earlier writes visible to them.
+// Functions in which the lanes of a warp wait for each other. Only __syncwarp() also makes earlier writes visible.
 enum class Meeting { shuffle, ballot, shuffle_and_syncwarp };
 template <Meeting kMeeting>
 __global__ void met_neighbour_kernel(Array p) {
@@ -143,7 +143,7 @@ TEST(Emulation, ShuffleWithAnAbsentLaneIsAnError) {
   EXPECT_EQ(error(4, 40), "emulation: kernel 'planted', block (0, 0, 0), thread (32, 0, 0): " + call +
                               " waits for lane 8, which the block does not have");
   EXPECT_EQ(error(4, 64), "no error");
-  // Only lane 7 completes its own shuffle. The others wait for it at the same line, with another mask.
+  // Lane 7 names only itself in its mask, so it completes its shuffle. The other lanes wait for it at the same line.
   EXPECT_EQ(error(2, 64), kFirstThread + call + " waits for lane 7, which waits in __shfl_sync with mask 0xffffffff" +
                               at(kAbsentLine + 2));
 }
@@ -180,7 +180,7 @@ TEST(Emulation, SharedMemoryOverrunIsAnError) {
             start + "0 bytes of shared memory, at byte 4092");
 }
 
-// Reads memory that it has not written, then leaves a value for the next block.
+// Reads shared memory that no thread has written, then leaves a value there that the next block must not see.
 __global__ void uninitialised_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
   p.data[blockIdx.x * blockDim.x + threadIdx.x] = scratch[threadIdx.x];

@@ -1,4 +1,4 @@
-// Plants accesses to global memory, one by one, which the twin of packs must show.
+// Tests that the emulation of packs counts accesses to global memory, and reports faulty accesses.
 #include "emulation/global_memory.h"
 #include "engine/cuda/pack.h"
 #include "tests/emulation/kernels.h"
@@ -11,7 +11,8 @@ constexpr int kThreads = 96;
 
 alignas(32) float memory[8 * kThreads];
 
-// Doubles four floats in each thread: adjacent ones, or floats at a stride of eight.
+// Each thread doubles four adjacent floats. With a stride of 8, there are gaps between the packs of neighbouring
+// threads.
 template <int kStride>
 __global__ void double_kernel(Array p) {
   const int i = kStride * int(threadIdx.x);
@@ -50,7 +51,7 @@ TEST(GlobalMemory, UnwantedAccessesAreNone) {
   EXPECT_EQ(memory[4 * 33], 7);
 }
 
-// Starting in the middle of a sector, 512 bytes touch 17 sectors, and cannot touch fewer.
+// If 512 bytes begin in the middle of a sector, they touch 17 sectors, and cannot touch fewer.
 TEST(GlobalMemory, ALateBeginCostsASector) {
   expect_accesses(accesses_of(double_kernel<4>, 4, 4 * 32), 2 * 512, 2 * 17, 2 * 17);
 }
@@ -83,7 +84,8 @@ __global__ void uneven_kernel(Array p) {
   store_pack(own, load_pack<4>(own));
 }
 
-// The second access of lane 0 would be counted with the first of lane 1.
+// The n-th accesses of all lanes are counted as one. Lane 1 skips the first load, so its n-th access differs from the
+// n-th access of lane 0.
 TEST(GlobalMemory, LanesThatSkipAnAccessAreAnError) {
   const emulation::CountAccesses count;
   EXPECT_EQ(error_of_kernel(uneven_kernel, {1, 2}, Array{memory, 0}),

@@ -54,7 +54,7 @@ void expect_race(const Run& run) {
   EXPECT_EXIT((run(), std::exit(0)), ::testing::ExitedWithCode(66), "data race");
 }
 
-// Runs the kernel in each of the three thread orders, and returns the `n` floats that it leaves each time.
+// Runs the kernel on the floats 1, 2, ..., n in each of the three thread orders, and returns the results.
 inline std::vector<std::vector<float>> in_all_orders(void (*kernel)(Array), const Grid& grid, int n) {
   std::vector<std::vector<float>> results;
   for (const Order order : kOrders) {

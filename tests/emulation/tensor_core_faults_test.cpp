@@ -1,4 +1,4 @@
-// Plants faults, one by one, which the twins of tensor-core instructions and asynchronous copies must show.
+// Tests that the emulation of tensor-core instructions shows faults in their use. Each kernel has one fault.
 #include <algorithm>
 #include <cmath>
 
@@ -65,7 +65,7 @@ TEST(EmulationTensorCores, NoneInTheProductItself) {
 TEST(EmulationTensorCores, AMissingBarrierIsSeen) {
   const auto run = [] { return in_all_orders(product_kernel<Fault::no_barrier>, kProduct, 128); };
   if (kThreadSanitizer) return expect_race(run);
-  // In ascending order, only the first warp has stored its part when the second warp's first lanes load.
+  // Even in ascending order, only the first warp has stored its part when the first lanes of the second warp load.
   for (const auto& c : run()) EXPECT_EQ(count_nan(c), 128);
 }
 

@@ -19,7 +19,8 @@ bf16 from_bits(std::uint16_t bits) {
 }
 
 // Returns the value by the definition of the format (sign, 8 bits of exponent with bias 127, 7 of fraction), without
-// assuming that it is half a float. For rounding, infinity counts as 2^128, the next number after the largest.
+// assuming that a bf16 is the upper half of a float. For rounding, infinity counts as 2^128, the next number after the
+// largest.
 double value_of(std::uint16_t bits) {
   const int exponent = bits >> 7 & 255, fraction = bits & 127;
   const double magnitude = exponent == 0 ? std::ldexp(fraction, -133) : std::ldexp(128 + fraction, exponent - 134);
@@ -44,7 +45,7 @@ TEST(Bf16, EveryPatternIsTheFloatThatTheFormatSays) {
 TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
   for (int bits = 0; bits < 65536; ++bits) {
     const float value = from_bits(std::uint16_t(bits));
-    if (std::isnan(value)) {  // all NaNs count as one
+    if (std::isnan(value)) {  // every NaN becomes 0x7fff
       EXPECT_EQ(bf16(value).bits, 0x7fff) << bits;
       EXPECT_EQ(bf16(double(value)).bits, 0x7fff) << bits;
     } else {
@@ -70,7 +71,7 @@ TEST(Bf16, RoundsOnceToNearestTiesToEven) {
       EXPECT_EQ(bf16(s * std::nextafter(below, kInfinity)).bits, sign | bits) << bits;
       EXPECT_EQ(bf16(s * std::nextafter(above, 0.0)).bits, sign | (bits + 1)) << bits;
       const float float_middle = float(middle);
-      if (double(float_middle) != middle) continue;  // below the smallest float
+      ASSERT_EQ(double(float_middle), middle) << bits;
       EXPECT_EQ(bf16(float(s) * float_middle).bits, sign | even) << bits;
       EXPECT_EQ(bf16(float(s) * std::nextafter(float_middle, 0.0f)).bits, sign | bits) << bits;
       EXPECT_EQ(bf16(float(s) * std::nextafter(float_middle, INFINITY)).bits, sign | (bits + 1)) << bits;
@@ -91,7 +92,7 @@ TEST(Bf16, ExtremesOfDoubles) {
   EXPECT_EQ(bf16(std::nan("")).bits, 0x7fff);
   EXPECT_EQ(bf16(-std::nanf("")).bits, 0x7fff);
   EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fff);  // only the bits that are cut off make this a NaN
-  EXPECT_EQ(bf16(std::bit_cast<float>(0xffffffffu)).bits, 0x7fff);  // adding would carry into the sign
+  EXPECT_EQ(bf16(std::bit_cast<float>(0xffffffffu)).bits, 0x7fff);  // rounding by an addition would carry into the sign
 }
 
 template <class T>

@@ -50,7 +50,7 @@ TEST_P(Memory, BlocksAreAlignedAndDistinct) {
   }
 }
 
-// The classes are 256, then four per power of two.
+// The size classes are 256 bytes and, above it, four sizes per power of two.
 TEST_P(Memory, SizesAreRoundedUpToClasses) {
   const std::pair<std::size_t, std::size_t> cases[] = {
       {1, 256},
@@ -106,7 +106,7 @@ TEST_P(Memory, AFreedBlockIsUsedAgainByItsClassOnly) {
   EXPECT_EQ(cached(), 0u);
 }
 
-// Batches of different sizes share the memory of the largest.
+// So batches of different sizes can share the memory of the largest.
 TEST_P(Memory, ALargeFreedBlockServesMoreThanHalfItsSize) {
   constexpr std::size_t kKiB = 1024;
   void* const address = take(256 * kKiB).get();

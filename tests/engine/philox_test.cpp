@@ -30,7 +30,7 @@ TEST(Philox, SeedStreamStepAndElementArePlacedInKeyAndCounter) {
 }
 
 RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
-  // Also starts just below 2^35, where the block's number overflows its lower word.
+  // Some cases begin just below element 2^35, where the number of the block overflows its lower word.
   const auto base = *rc::gen::element<std::uint64_t>(0, (1ull << 35) - 128, 1ull << 40);
   const std::uint64_t first = base + 8 * *rc::gen::inRange<std::uint64_t>(0, 100);
   const Random random{*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint32_t>(),
@@ -43,8 +43,8 @@ RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
 // Returns a number in [0, 1).
 double uniform(const Random& random, std::uint64_t element) { return random.bits(element) / 4294967296.; }
 
-// 100 cells of 10,000 expected numbers each: chi squared has mean 99 and standard deviation 14. A deviation of 7
-// standard deviations never occurs.
+// Each of the 100 cells should get 10,000 numbers, so chi squared has mean 99 and standard deviation 14. By chance it
+// is never 7 standard deviations off.
 TEST(Philox, FillsCellsEvenly) {
   const Random random{42, 7, 3};
   std::vector<int> cells(100);

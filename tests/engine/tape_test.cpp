@@ -118,7 +118,7 @@ TEST(Tape, RoundedParametersHaveExactGradients) {
     EXPECT_EQ(weight.grad.values<float>(), std::vector<float>{want});
     tape.clear();
   }
-  // The same holds for an operation that passes dy on, and for any of its uses.
+  // The same holds for an operation that passes dy on, and if it reads the parameter twice.
   weight.zero_grad();
   const Var w = tape.parameter(weight, rounded);
   tape.backward(tape.record(rounded.clone(), {w, w}, SumNode{.terms = 2}), dy.clone());
@@ -230,7 +230,7 @@ TEST(Tape, GradientsOfResultsAreReleasedWhileBackwardRuns) {
   const auto before = memory::statistics(Device::cpu);
   memory::reset_peak(Device::cpu);
   tape.backward(y, Tensor::zeros({10000}, DType::f64));
-  // These are dy, its copy and the next gradient. Every node's own tensors have been freed by then.
+  // Only two of the 21 gradients exist at a time: those of a node's result and of its operand.
   EXPECT_LE(memory::statistics(Device::cpu).peak, before.current + 4 * 10000 * sizeof(double));
 }
 

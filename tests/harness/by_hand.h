@@ -4,7 +4,7 @@
 
 namespace foldgrad::testing {
 
-// Return a constant on the CPU. In tests of messages, only the shape of the constant matters.
+// Return a constant of zeros on the CPU, for tests of messages, in which only the shape matters.
 inline Var zeros(Tape& tape, const Shape& shape, DType dtype = DType::f32) {
   return tape.constant(Tensor::zeros(shape, dtype));
 }

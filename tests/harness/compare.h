@@ -2,7 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <cmath>  // also for the tests, which compute what they expect
+#include <cmath>  // also for tests, which compute the expected values
 
 #include "engine/tensor.h"
 #include "tests/engine/error_message.h"

@@ -1,4 +1,4 @@
-// A fixture for tests with files, which gives each test its own directory, and checks of texts.
+// A fixture that gives each test its own directory for files, and checks of texts.
 #pragma once
 #include <sstream>
 #include <vector>
@@ -18,7 +18,7 @@ inline ::testing::AssertionResult begins(const std::string& text, const std::str
   return ::testing::AssertionFailure() << "'" << text << "' does not begin with '" << start << "'";
 }
 
-// Splits a text into its lines or, at another `end`, into other parts.
+// Splits a text into its lines or, with another `end`, into the parts that end with this character.
 inline std::vector<std::string> lines_of(const std::string& text, char end = '\n') {
   std::vector<std::string> lines;
   std::istringstream all(text);

@@ -10,7 +10,7 @@ namespace {
 double rounded(double v, int digits) { return std::strtod(fmt::format("{:.{}g}", v, digits).c_str(), nullptr); }
 int exponent(double v) { return v == 0 ? 0 : int(std::floor(std::log10(std::fabs(v)))); }
 
-// Returns edit `k` of a number, for edits of single numbers.
+// Returns v after edit `k`, which is any edit except the last one, scale().
 double edited(double v, int k) {
   switch (k) {
     case 0:
@@ -41,7 +41,7 @@ bool simpler(double a, double b) {
   const int na = characters(a), nb = characters(b);
   return na < nb || (na == nb && std::fabs(a) < std::fabs(b));
 }
-// Multiplies by the power of ten that brings the largest number to [1, 10).
+// Multiplies by the power of ten that brings the largest number to [1, 10). Returns true if that saves characters.
 bool scale(const std::vector<double*>& numbers) {
   int largest = -400, characters_before = 0, characters_after = 0;
   for (const double* v : numbers) largest = std::max(largest, *v == 0 || !std::isfinite(*v) ? -400 : exponent(*v));

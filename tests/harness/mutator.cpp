@@ -19,7 +19,7 @@ const std::vector<std::string> kWords{
     "\"\"", "\"\\u0000\"", "\"\\ud800\"", "null", "true", "false", "{}", "[]", "[1,2]", "\"un\"",
     // not UTF-8, or invisible characters
     "\xff", "\xc3", "\xed\xa0\x80", "\u200b", "\ufeff", "\x1b[31m",
-    // signs of JSON and TOML
+    // punctuation of JSON and TOML
     ",", ":", "}", "]", "{", "[", "=", "#", "\"", "'", " "};
 
 bool is_word(char c) {

@@ -19,8 +19,8 @@ class Mutator {
     return all[below(all.size())];
   }
 
-  // Makes one to four changes of bytes: flipped bits, other values, integers of 8 bytes, and pieces cut out, doubled or
-  // inserted.
+  // Makes one to four changes of bytes: flips bits, writes other values or integers of 8 bytes, or cuts out, doubles or
+  // inserts pieces.
   std::string bytes(std::string text);
   // Makes one to four changes of words: replaces numbers, strings and brackets, drops, doubles or swaps lines, or nests
   // values deeply. Now and then also changes bytes.

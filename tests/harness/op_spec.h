@@ -50,7 +50,7 @@ struct OpSpec {
   std::vector<OpCase> cases;
   std::vector<OpError> errors;
   double parity_tolerance = 1e-12;  // for f64 on two devices, which sum in different orders
-  // Tolerances in multiples of the unit roundoff of f32 (2^-24) and bf16 (2^-9).
+  // Tolerances in multiples of 2^-24, the unit roundoff of f32, and of 2^-9, half the unit roundoff of bf16.
   double f32_roundoffs = 200;
   double bf16_roundoffs = 8;
   std::string no_gradient = {};  // the reason why the operation has no gradient, if it has none

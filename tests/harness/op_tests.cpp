@@ -49,7 +49,7 @@ void one_value_as_two_operands(const OpSpec& spec) {
       }
 }
 
-// Checks that operands without gradients change nothing for the others.
+// Checks that the gradient of an operand does not change if the other operands get no gradient.
 void constants(const OpSpec& spec) {
   for (const OpCase& c : spec.cases)
     for (Device device : devices()) {
@@ -113,7 +113,8 @@ std::int64_t runs_of_fast_kernels() {
   return runs;
 }
 
-// Compares fast kernels with plain kernels. Either may differ from f64 as much as in lower_precision.
+// Compares fast kernels with plain kernels. Each may differ from f64 as much as in lower_precision, so they may differ
+// from each other by twice as much.
 void fast_equals_plain(const OpSpec& spec) {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16})
     for (const OpCase& c : spec.cases)
@@ -145,7 +146,7 @@ void thread_orders(const OpSpec& spec) {
   }
 }
 
-// Checks that a second run gives the same bits, and that one CPU thread gives those of three.
+// Checks that a second run gives the same bits, and that one CPU thread gives the same bits as three.
 void repeats(const OpSpec& spec) {
   const int before = threads();
   for (const OpCase& c : spec.cases) {
@@ -161,7 +162,8 @@ void repeats(const OpSpec& spec) {
   }
 }
 
-// Checks that operands of a different dtype or device are rejected by name and never read.
+// Checks that an operand of a different dtype or device is rejected, with a message that begins with the operation's
+// name.
 void mixed_operands(const OpSpec& spec) {
   const OpCase& c = spec.cases.front();
   const auto floating =

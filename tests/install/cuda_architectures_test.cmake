@@ -1,8 +1,9 @@
-# cmake -DSOURCE=... -P cuda_architectures_test.cmake: which CUDA architectures the build accepts, and what it says of
-# those that it does not.
+# Tests which CUDA architectures the build accepts, and its messages about the others:
+#   cmake -DSOURCE=... -P cuda_architectures_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
-# Returns the message of configuring in one line; "" where it accepts the architectures. More arguments are handed on.
+# Sets `out` to the message, in one line, with which configuring rejects the architectures, or to "" if it accepts them.
+# Passes further arguments to cmake.
 function(said architectures out)
   execute_process(COMMAND ${CMAKE_COMMAND} "-DCMAKE_CUDA_ARCHITECTURES=${architectures}" ${ARGN}
                           -P ${SOURCE}/cmake/check_cuda_architectures.cmake

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds foldgrad in a root of Debian 13, as README.md says, and runs the demo and the tests of operations and models
-# there:
+# Builds foldgrad in a root file system of Debian 13 as README.md describes, and runs the demo and the tests of matrix
+# products, operations and models there:
 #   FOLDGRAD_DEBIAN_ROOT=/var/tmp/trixie ctest --preset emulate -L install
-# The folder needs 6 GB and is kept, so that another run installs and compiles only the differences. Exit code 77,
-# skipped, where the variable names no folder, or where root, debootstrap or a mirror is missing.
+# The folder needs 6 GB and is kept, so that another run installs and compiles only the differences. Exits with code 77
+# (skipped) if the variable names no folder, if the user is not root, or if there is no debootstrap or mirror.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 skip() { echo "debian13: skipped, $*"; exit 77; }
@@ -13,7 +13,7 @@ root=${FOLDGRAD_DEBIAN_ROOT:-}
 ((EUID == 0)) || skip "only root can make and enter another root"
 export PATH=$PATH:/usr/sbin:/sbin
 command -v debootstrap >/dev/null || skip "there is no debootstrap"
-# The mirror and the proxy are those of this machine's apt.
+# Use the mirror and the proxy that apt uses on this machine.
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(SITE)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 !~ /security/ {print $2; exit}')
 [[ -n $mirror ]] || skip "apt knows no mirror of Debian"
@@ -29,7 +29,7 @@ fi
 mkdir -p "$root/foldgrad"
 git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$root/foldgrad"
 
-# What is mounted here ends with the command.
+# These mounts end with the command.
 unshare --mount bash -euc '
   mount -t proc proc "$0/proc"
   mount --rbind /dev "$0/dev"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the image of the Dockerfile, and trains, folds and draws in it. Exit code 77, skipped, where neither docker nor
-# podman can begin with Debian's image.
+# Builds the image of the Dockerfile, then trains, folds and draws a graph in it. Exits with code 77 (skipped) if
+# neither docker nor podman runs here, or if it cannot fetch Debian's image.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

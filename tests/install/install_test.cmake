@@ -1,5 +1,6 @@
-# Installs a build, and builds the examples against it: examples/translate, which must translate with a folded model as
-# the program does, and examples/mlp, which links single libraries. Looks at what else is installed, and uninstalls it.
+# Installs a build and builds two examples against it: examples/translate, whose translations by a folded model must
+# equal the program's, and examples/mlp, which links single libraries. Checks the other installed files, and uninstalls
+# all.
 #   cmake -DSOURCE=... -DBUILD=... -DWORK=... -P install_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -14,7 +15,7 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 file(WRITE ${WORK}/source.txt "dreihundertzwölf\neins\n")
-file(MAKE_DIRECTORY ${WORK}/prefix/lib ${WORK}/prefix/bin)  # which were there before
+file(MAKE_DIRECTORY ${WORK}/prefix/lib ${WORK}/prefix/bin)  # uninstalling must keep them
 file(WRITE ${WORK}/prefix/bin/other "")
 run(none ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 run(none ${CMAKE_COMMAND} -S ${SOURCE}/examples/translate -B ${WORK}/example -G Ninja -DCMAKE_BUILD_TYPE=Debug
@@ -40,7 +41,7 @@ run(none ${CMAKE_COMMAND} -S ${SOURCE}/examples/mlp -B ${WORK}/mlp -G Ninja -DCM
     -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(none ${CMAKE_COMMAND} --build ${WORK}/mlp)
 run(gradient ${WORK}/mlp/gradient)
-if(NOT gradient STREQUAL "y = 3, dW = (1, 2)\n")  # of x = (1 2; 3 -4) and W = (1 1), relu leaves the first row
+if(NOT gradient STREQUAL "y = 3, dW = (1, 2)\n")  # x W^T = (3; -1) for x = (1 2; 3 -4) and W = (1 1)
   message(FATAL_ERROR "examples/mlp/gradient prints ${gradient}")
 endif()
 run(learned ${WORK}/mlp/mlp)
@@ -48,7 +49,7 @@ if(NOT learned MATCHES "\n(19[0-9]|200) of 200 points are on their spiral\n$")
   message(FATAL_ERROR "examples/mlp/mlp learns too little:\n${learned}")
 endif()
 
-# What bash completes for a line that has been typed up to its end.
+# Checks how bash completes a line with the cursor at its end.
 function(expect_completed line expected)
   run(got bash -c "source '${WORK}/prefix/share/bash-completion/completions/foldgrad'
     complete -p foldgrad >/dev/null

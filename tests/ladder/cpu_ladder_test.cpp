@@ -1,4 +1,4 @@
-// Tests the results of the CPU ladder of matrix products, and that all rungs sum in one order.
+// Tests the results of the CPU ladder of matrix products, and that all rungs sum in the same order.
 #include "book/ladder/cpu/cpu_ladder.h"
 
 #include <array>
@@ -29,7 +29,8 @@ constexpr bool kFused = true;  // otherwise only the first rung fuses, and slowl
 constexpr bool kFused = false;
 #endif
 
-// Returns "", or a description of the first wrong rung. Up to 512 terms, a rung must have the bits of the first rung.
+// Returns "", or a description of the first wrong rung. With FMA and up to 512 terms, all rungs must
+// give the same bits.
 std::string cpu_ladder_error(std::int64_t m, std::int64_t n, std::int64_t k, unsigned seed = 1) {
   const Operands<float> o({.m = m, .n = n, .k = k}, false, seed);
   const Expected e = expected(o);

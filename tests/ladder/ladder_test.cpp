@@ -100,7 +100,7 @@ RC_GTEST_PROP(Ladder, EqualsTheTripleLoop, ()) {
   if (!error.empty()) RC_FAIL(error);
 }
 
-// These rungs load in four ways but sum in one order.
+// These rungs load in different ways but sum in the same order.
 TEST(Ladder, RungsOfFloatGiveTheSameBits) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const Operands<float> o = operands<float>(130, 36, 52);
@@ -146,7 +146,7 @@ TEST(Ladder, SameBitsInAllThreadOrders) {
   });
 }
 
-// The bytes are those of whole tiles. C takes 4 m n bytes; the other bytes are given per multiply-add.
+// All tiles are whole. C takes 4 m n bytes; the bytes of A and B are given per multiply-add.
 TEST(Ladder, BytesOfGlobalMemoryAreThoseOfThePage) {
   constexpr std::int64_t kM = 128, kN = 256, kK = 32;
   const auto expect_bytes = [&]<class T>(const BackEnd<T>& rung, double asked, double touched) {

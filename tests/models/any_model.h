@@ -30,7 +30,8 @@ std::string options_of(const Config& config) {
   return text;
 }
 
-// Changes weights randomly, so that biases and gains matter and probabilities differ.
+// Replaces all parameters by random values; those of normalizers' gains are around 1. Initially gains are 1, biases are
+// 0 and all probabilities are almost equal, which would hide errors.
 inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   for (Parameter* p : model.parameters()) {
     const bool of_norm = p->name.find("norm") != std::string::npos || p->name.find("ln_") != std::string::npos;
@@ -39,7 +40,8 @@ inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   }
 }
 
-// Randomizes the statistics, roughly as much as training changes them.
+// Randomizes the normalizers' statistics, roughly as much as training changes them: running means become normal, all
+// others log-normal.
 inline void randomize_statistics(Model& model, unsigned seed) {
   for (Normalizer* norm : model.normalizers())
     for (auto&& [name, tensor] : norm->state()) {
@@ -66,7 +68,7 @@ Parameters parameters_of(M&& model) {
   return all;
 }
 
-// Returns the error message for a configuration after `change`.
+// Applies `change` to the configuration, and returns the error message of the model's constructor.
 template <class M, class Config, class Change>
 std::string refusal(Config config, const Change& change) {
   change(config);
@@ -80,7 +82,7 @@ inline double loss_of(Model& model, const NamedTensors& inputs, bool training = 
       .item();
 }
 
-// Runs a forward and a backward pass, and returns the loss. Gradients of earlier passes are dropped.
+// Clears the gradients of earlier passes, runs a forward and a backward pass, and returns the loss.
 inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
   Tape tape;
   for (Parameter* p : model.parameters()) p->zero_grad();
@@ -90,8 +92,9 @@ inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
   return value;
 }
 
-// Compares every parameter's gradient in f64 with central differences of fourth order; the state is restored before
-// each evaluation. The truncation error falls with h^4 and was about 1e-9; wrong terms cause far larger errors.
+// Compares each parameter's gradient in f64 with central differences of fourth order, and restores the state before
+// each evaluation of the loss. The truncation error falls with h^4 and was about 1e-9; a wrong term would cause a far
+// larger error.
 inline void check_gradients(Model& model, const NamedTensors& inputs, double tolerance = 1e-7) {
   const NamedTensors before = model.snapshot();
   backward(model, inputs, DType::f64);
@@ -107,8 +110,9 @@ inline void check_gradients(Model& model, const NamedTensors& inputs, double tol
   }
 }
 
-// Checks that a step down the gradient lowers the loss, that activations in other precisions change it only by
-// rounding, and that every counter of training passes counts one. make(dtype) must always return the same model.
+// Checks that a gradient step lowers the loss, that activations in f32 and bf16 change the loss only by rounding
+// errors, and that each normalizer with an iteration counter has counted one training pass. make(dtype) must always
+// return the same model.
 inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& make, const NamedTensors& inputs) {
   const std::unique_ptr<Model> exact = make(DType::f64), model = make(DType::f32);
   const NamedTensors begin = model->snapshot();
@@ -178,7 +182,7 @@ inline std::int64_t multiplications(Model& model) {
     const Shape &y = tape.shape_of(node->output()), &x = tape.shape_of(node->inputs()[0]);
     const std::string name = node->name();
     if (name == "linear") count += y.elements() * x[-1];
-    if (name == "attention_packed")  // the number of keys is the bias's last size or, without a bias, y's first
+    if (name == "attention_packed")  // the bias's last size is the number of keys; without a bias, y's first
       count += 2 * y.elements() * (node->inputs().size() > 1 ? tape.shape_of(node->inputs()[1])[-1] : y[0]);
     if (name == "conv2d_channels_last") count += y.elements() * tape.shape_of(node->inputs()[1]).elements() / y[-1];
     if (name == "weighted_pool") count += x.elements();
@@ -190,8 +194,8 @@ inline std::int64_t multiplications(Model& model) {
   return count;
 }
 
-// Small configurations of a family and inputs for them: few(normalizer) has one for each position of the normalizers,
-// or none if the family does not allow the normalizer.
+// Small configurations of a family, and inputs for them. few(normalizer) returns one configuration for each place where
+// the family can apply normalizers, or none if the family does not allow this normalizer.
 template <class M>
 struct Kinds;
 

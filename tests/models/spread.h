@@ -1,4 +1,4 @@
-// The spread of initial values.
+// Checks that initial values have the expected distribution.
 #pragma once
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 
 struct Spread {
-  double mean = 0, deviation = 0, greatest = 0;  // deviation from 0, not from the mean
+  double mean = 0, deviation = 0, greatest = 0;  // deviation is the root mean square, greatest the largest |v|
 };
 inline Spread spread(const Tensor& t) {
   Spread s;
@@ -20,8 +20,9 @@ inline Spread spread(const Tensor& t) {
   return s;
 }
 
-// Allows four standard errors of the mean of n values and of their deviation, whose relative error is 1 / sqrt(2 n) for
-// a normal distribution and 0.45 / sqrt(n) for a uniform one. Never allows more than 8 %.
+// Allows errors of four standard errors. For n values, the standard error of the mean is deviation / sqrt(n). The
+// relative standard error of the deviation is 1 / sqrt(2 n) for a normal distribution and 0.45 / sqrt(n) for a uniform
+// one; its tolerance is never above 8 %.
 inline void expect_deviation(const Spread& s, double deviation, double standard_error, double n) {
   EXPECT_NEAR(s.mean, 0, 4 * deviation / std::sqrt(n));
   EXPECT_NEAR(s.deviation, deviation, std::min(0.08, 4 * standard_error) * deviation);
@@ -30,7 +31,7 @@ inline void expect_normal(const Tensor& t, double deviation) {
   const auto n = double(t.size());
   expect_deviation(spread(t), deviation, 1 / std::sqrt(2 * n), n);
 }
-// Expects the greatest value of U(bound) to be near the bound.
+// Expects U(-bound, bound), so the largest absolute value must be just below the bound.
 inline void expect_uniform(const Tensor& t, double bound) {
   const auto n = double(t.size());
   const Spread s = spread(t);

@@ -1,7 +1,7 @@
-"""onnx_check.py FILE...: checks files with ONNX's own library: the models, and all shapes by strict inference.
+"""onnx_check.py FILE...: checks models with the official ONNX library, including all shapes by strict inference.
 
-Prints, for each file, its inputs, its outputs, the number of nodes of each operator, and an empty line. Exit code 77
-without onnx.
+Prints, for each file, its inputs, its outputs, the number of nodes of each operator, and an empty line. Exits with code
+77 (skipped) if the package onnx is missing.
 """
 import collections
 import sys

@@ -10,7 +10,7 @@ namespace {
 std::vector<OpCase> activate_cases() {
   std::vector<OpCase> cases;
   for (Activation a : kActivations)
-    for (const Shape& shape : {Shape{2, 3}, Shape{}, Shape{100}, Shape{3, 257}})  // around a block of 256 threads
+    for (const Shape& shape : {Shape{2, 3}, Shape{}, Shape{100}, Shape{3, 257}})  // below and above 256 threads
       cases.push_back({.label = fmt::format("{} {}", name(a), shape),
                        .operands = {randn_off_zero(shape, 1)},  // relu has a kink
                        .f = [a](const std::vector<Var>& v) { return activate(v[0], a); }});
@@ -35,7 +35,8 @@ TEST(Activation, EachNameIsAFunction) {
 }
 
 OpCase bias_case(Activation activation, std::int64_t rows, std::int64_t columns) {
-  // The sum must stay away from relu's kink. x is at least 0.01 from the kink, and the bias is smaller than that.
+  // Keeps the sum away from relu's kink at 0: |x| is at least 0.1, and the biases (standard deviation 0.02) are
+  // smaller.
   return {.label = fmt::format("{} of {} rows of {}", name(activation), rows, columns),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
           .f = [activation](const std::vector<Var>& v) { return bias_activation(v[0], v[1], activation); }};
@@ -98,7 +99,7 @@ TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_ACT_12_
   }
 }
 
-// There are two rows: y = relu((1, -5) + (2, 3)) = (3, 0), relu((-4, 1) + (2, 3)) = (0, 4).
+// The rows of y are relu((1, -5) + (2, 3)) = (3, 0) and relu((-4, 1) + (2, 3)) = (0, 4).
 TEST(BiasActivation, ACT_8_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2, 2}, {1, -5, -4, 1}), numbers({2}, {2, 3})},
                   .y = {3, 0, 0, 4},
@@ -107,7 +108,8 @@ TEST(BiasActivation, ACT_8_WorkedByHand) {
                  [](auto& v) { return bias_activation(v[0], v[1], Activation::relu); });
 }
 
-// Far from 0, y is x or 0 and the slope is 1 or 0 in every precision, even where exp overflows. A NaN is not hidden.
+// Far from 0, y is x or the limit of the activation, and the slope is 1, 0 or, for exp, infinite. This holds in every
+// precision, even where an exp inside the activation overflows. NaN gives NaN.
 TEST(Activation, LimitsAndNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (Device device : devices())
@@ -135,7 +137,7 @@ TEST(Activation, LimitsAndNaN) {
       }
 }
 
-// The engine's polynomials in a vectorised loop with a remainder give the result of a single element.
+// Elements in whole vectors and in the remainder of a vectorised loop get the same bits as a single element.
 TEST(Activation, EveryPlaceOfALoopGivesTheSameBits) {
   const Tensor x = randn({1000}, 5, 3).to(DType::f32);
   for (Activation a : kActivations) {

@@ -15,7 +15,7 @@ OpSpec binary_spec(const char* name, Binary op) {
   const OpFunction f = [op](auto& v) { return op(v[0], v[1]); };
   return {
       .name = name,
-      // The sizes are around a block of 256 threads.
+      // The numbers of elements are below and above 256, the number of threads of a CUDA block.
       .cases = {binary_case(op, {2, 3}), binary_case(op, {}), binary_case(op, {33}), binary_case(op, {255}),
                 binary_case(op, {3, 257})},
       .errors = {error_of_zeros(
@@ -45,7 +45,8 @@ const RegisterOp kScale({.name = "scale",
 OpCase add_bias_case(const Shape& shape) {
   return random_case({shape, {shape[-1]}}, [](auto& v) { return add_bias(v[0], v[1]); });
 }
-// For the sums, the columns are around a warp. Rows have more and fewer elements than a block of the CPU's loop (4096).
+// The numbers of columns are around a warp, which matters for the sums in dbias. The matrices have fewer and more
+// elements than a block of the CPU's loop (4096).
 const RegisterOp kAddBias({
     .name = "add_bias",
     .cases = {add_bias_case({3, 2}), add_bias_case({5}), add_bias_case({2, 2, 3}), add_bias_case({40, 3}),

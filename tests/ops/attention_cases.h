@@ -11,8 +11,9 @@ struct Sizes {
   std::int64_t width;
 };
 
-// equal: all segments have the same number of queries and of keys. ragged: the first segment has these numbers, each
-// further one has one query and two keys fewer, and the last of several has no key.
+// equal: all segments have `queries` queries and `keys` keys. ragged: only the first segment has these numbers. Each
+// further segment has one query and two keys fewer than the one before, and if there are several, the last one has no
+// key.
 enum class Lengths { equal, ragged };
 
 struct Rows {
@@ -53,13 +54,13 @@ inline std::vector<Tensor> random_operands(const Rows& rows, const Sizes& s) {
           randn({rows.keys.rows(), columns}, 3)};
 }
 
-// Returns the attention of q, k and v, which are the elements of `v`, on their device.
+// Returns the attention of v = {q, k, v} on their device.
 inline Var attend(const std::vector<Var>& v, const AttentionOptions& options, const Rows& rows) {
   const Rows there = rows.on(v[0].device());
   return attention(v[0], v[1], v[2], options, there.queries, there.keys);
 }
 
-// p of [ATT-2] and z of [ATT-3] of every key, for query i of segment s in head h.
+// The probabilities p [ATT-2] and the dropout factors z [ATT-3] of all keys, for query i of segment s in head h.
 struct Probabilities {
   std::vector<double> p, z;
 
@@ -71,7 +72,7 @@ struct Probabilities {
     const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(D));
     const double *q = in[0].data<double>() + (rows.queries.offset(s) + i) * row + h * D,
                  *k = in[1].data<double>() + rows.keys.offset(s) * row + h * D;
-    const double dropped = std::round(options.dropout * 65536);  // how many of 65536 random numbers drop a value
+    const double dropped = std::round(options.dropout * 65536);  // number of 16-bit random values that mean a drop
     const std::uint64_t first = std::uint64_t(rows.queries.offset(s) * options.heads) << 24;
     double sum = 0;
     for (std::int64_t j = 0; j < K; ++j) {

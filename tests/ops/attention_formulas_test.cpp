@@ -40,8 +40,8 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
                  });
 }
 
-// Two segments are in one group, and q = 0, so p = (3/4, 1/4) comes only from the bias. As above, y = 7, and in the
-// first segment dy = 1 and ds = (3/4, -3/4). In the second segment dy = 2, so ds is twice as large.
+// Both segments use the same bias, and q = 0, so p = (3/4, 1/4) comes only from the bias. As above, y = 7. In the first
+// segment, dy = 1 and ds = (3/4, -3/4). In the second segment, dy = 2, so ds is twice as large.
 TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
   const double ln3 = std::log(3.0);
   expect_by_hand(
@@ -55,7 +55,7 @@ TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
       });
 }
 
-// Computes attention with matmul and softmax, which store the scores.
+// Computes attention with a bias by matmul, learned_positions and softmax, which store all scores.
 Var composed(const Var& qkv, const Var& bias, std::int64_t heads, std::int64_t segments) {
   const std::int64_t T = bias.shape()[2], G = bias.shape()[0], D = qkv.shape()[1] / (3 * heads);
   const auto part = [&](std::int64_t k) {  // [segments heads, T, D]
@@ -131,8 +131,8 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
   }
 }
 
-// The lengths are at, just above or just below the block sizes: up to 80 on the CPU, 64 in the kernels. A head width of
-// 16 fills whole SIMD vectors; 33 does not.
+// The CPU's blocks have at most 80 positions, so the number of blocks changes at lengths around 80 and 160. Lengths of
+// 64 and head widths of 16 fill whole SIMD vectors; 65 and 33 do not.
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlocks) {
   const std::pair<std::int64_t, std::int64_t> lengths[] = {
       {64, 65}, {65, 64}, {79, 80}, {80, 80}, {81, 80}, {80, 81}, {161, 160}, {1, 200}, {200, 1}, {70, 130}, {130, 70}};
@@ -140,7 +140,7 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlock
     for (std::int64_t width : {16, 33})
       for (bool causal : {false, true})
         expect_formulas({1, queries, keys, 2, width}, with(2, causal, causal ? 0 : 0.3), Lengths::equal);
-  // The last segment has no key; its memory had other values.
+  // The last segment has no key, so its results must be set to 0 in memory that had other values.
   expect_formulas({3, 90, 90, 2, 16}, with(2), Lengths::ragged);
 }
 
@@ -155,7 +155,7 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_ATT_8_EqualsTheFormulas) {
   }));
 }
 
-// The results of a segment have the same bits whatever other segments there are, on both devices.
+// The other segments of a batch must not change any bit of a segment's results, on either device.
 TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
   const Sizes s{3, 40, 90, 2, 32};
   const Rows rows(s, Lengths::ragged);
@@ -228,8 +228,8 @@ TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
     tape.backward(y, x);
     return double(memory::statistics(device).peak - before);
   };
-  // A quarter more is allowed, since the allocator rounds sizes up by as much. The CPU's tiles take the same memory for
-  // every length. Under ThreadSanitizer the emulation would take minutes for T = 1024.
+  // The factor is 2.5 instead of 2, since the allocator rounds sizes up by at most a quarter. The CPU's memory for
+  // blocks does not depend on the length. Under ThreadSanitizer, the emulation would take minutes for T = 1024.
   for (const Device device : devices()) {
     const std::int64_t T = device == Device::cuda && emulation::kThreadSanitizer ? 256 : 1024;
     EXPECT_LT(peak(device, 2 * T), 2.5 * peak(device, T)) << name(device);

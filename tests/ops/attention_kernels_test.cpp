@@ -1,4 +1,4 @@
-// Tests in which cases attention runs on tensor cores, and how many products it computes there.
+// Tests when attention runs on tensor cores, and counts the kernels' matrix instructions, memory accesses and blocks.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include "emulation/cuda_emulation.h"
 #include "emulation/global_memory.h"
@@ -10,7 +10,7 @@ namespace {
 
 class AttentionKernels : public ::testing::TestWithParam<int> {};
 
-// Counts the launches of the forward and the backward pass.
+// Returns the numbers of matrix instructions and bank conflicts of one forward and one backward pass.
 emulation::Counts counts_of(const Sizes& s, DType dtype) {
   const Rows rows(s, Lengths::equal);
   const auto f = [&](const std::vector<Var>& v) { return attend(v, with(s.heads), rows); };
@@ -23,19 +23,21 @@ emulation::Counts counts_of(const Sizes& s, DType dtype) {
   return counts;
 }
 
-// There are 2 fragments each of queries and of keys, and one head. The forward pass computes q . k and p v. The
-// backward pass computes q . k and dy . v, then dv, dk and dq.
+// One instruction multiplies 16 x 16 by 16 x 8 numbers. The forward pass computes two products, q . k and p v. The
+// backward pass computes five: q . k and dy . v again, then dv, dk and dq.
 TEST_P(AttentionKernels, MultiplyWithoutDetoursAndBankConflicts) {
-  const std::int64_t width = GetParam(), one_product = 2 * (32 / 8) * (width / 16);  // of 32 x 32 x width
+  const std::int64_t width = GetParam(), one_product = 2 * (32 / 8) * (width / 16);  // 32 x 32 x width
   const emulation::Counts all = counts_of({1, 32, 32, 1, width}, DType::bf16);
   EXPECT_EQ(all.products, (2 + 5) * one_product);
   EXPECT_EQ(all.bank_conflicts, 0);
-  // There are two tiles of keys, more than one block of each kind, and both of the kernels for more than 128.
+  // With 130 queries, more than 128, two kernels compute the backward pass. There are several blocks of queries and of
+  // keys, and 100 keys make two tiles.
   EXPECT_EQ(counts_of({1, 130, 100, 1, width}, DType::bf16).bank_conflicts, 0);
 }
 
-// The rows of a head are not adjacent, but each consists of whole sectors of 32 bytes. The kernels read and
-// write more than y and the gradients.
+// The rows of a head are not adjacent in memory, but each consists of whole sectors of 32 bytes, so the kernels need
+// hardly any additional sectors. The lower bound of the bytes, the size of y and the gradients, checks that accesses
+// are counted.
 TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
   const std::int64_t width = GetParam();
   for (const std::int64_t keys : {37, 129}) {
@@ -47,8 +49,9 @@ TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
   }
 }
 
-// A plain block has 32 rows, a warp of tensor cores 16. The forward pass has blocks of queries. The backward pass also
-// has blocks of keys, or both in one launch.
+// A block of the plain kernels has 32 queries or keys; a block on tensor cores has 16 per warp. The forward pass has
+// blocks of queries. The backward pass has blocks of queries and blocks of keys: in one launch with plain kernels, in
+// two on tensor cores.
 TEST(AttentionKernelsOf, BlocksAreOfTilesNotOfPositions) {
   const std::int64_t heads = 3, queries = 200, keys = 330;
   for (const DType dtype : {DType::f32, DType::bf16}) {

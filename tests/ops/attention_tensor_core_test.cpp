@@ -1,4 +1,4 @@
-// Compares attention of bf16 on tensor cores with attention of the same numbers in double on the CPU.
+// Compares bf16 attention on tensor cores with attention of the same numbers in double on the CPU.
 #if defined(FOLDGRAD_HAVE_CUDA) && defined(FOLDGRAD_FAST)
 #include "tests/harness/op_spec.h"
 #include "tests/ops/attention_cases.h"
@@ -6,7 +6,7 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr double u = 1.0 / 256;  // the greatest relative error of rounding to bf16
+constexpr double u = 1.0 / 256;  // the largest relative error of rounding to bf16
 
 struct Case {
   Sizes sizes;
@@ -15,7 +15,7 @@ struct Case {
 
   std::string label() const { return label_of(sizes, options, lengths); }
   Rows rows() const { return {sizes, lengths}; }
-  // Returns the operation with q, k and v in double. bf16 can represent them.
+  // Returns the operation with q, k and v in double, rounded to numbers that bf16 can represent.
   OpCase op() const {
     OpCase c{.label = label(), .operands = {}, .f = {}};
     for (const Tensor& t : random_operands(rows(), sizes)) c.operands.push_back(t.to(DType::bf16).to(DType::f64));
@@ -24,10 +24,11 @@ struct Case {
   }
 };
 
-// The allowed distance of y, dq, dk and dv in bf16 from those in double. These are rounded to bf16: p before it
-// multiplies v and dy, y for delta, ds before it multiplies k and q, and the results. Each rounding changes a factor by
-// at most the part u. float adds errors of 2^-24 of each term of its sums, and of 2^-20 of a p for scores below 16.
-// Together with second-order terms, they are less than a sixteenth of u.
+// The largest allowed differences between y, dq, dk and dv in bf16 and in double. The kernels round to bf16: p before
+// they multiply it by v and dy, the y from which they compute delta, ds before they multiply it by k and q, and the
+// results. Each rounding has a relative error of at most u. Arithmetic in float adds errors of 2^-24 of each term of a
+// sum, and of 2^-20 of p for scores below 16. Together with second-order terms, these errors are less than a sixteenth
+// of u.
 class Bounds {
  public:
   Bounds(const OpCase& op, const Case& c, const OpResult& want) : in_(op.operands), c_(c), rows_(c.rows()) {
@@ -50,7 +51,7 @@ class Bounds {
   std::vector<Tensor> bounds;
 
  private:
-  // Returns the row of query or key i of segment b.
+  // Returns head h's part of the row of query or key i of segment b.
   const double* row(const Segments& of, const Tensor& t, std::int64_t b, std::int64_t i, std::int64_t h) const {
     return t.data<double>() + (of.offset(b) + i) * t.shape()[1] + h * c_.sizes.width;
   }
@@ -60,7 +61,7 @@ class Bounds {
   const double* key_row(const Tensor& t, std::int64_t b, std::int64_t j, std::int64_t h) const {
     return row(rows_.keys, t, b, j, h);
   }
-  // Returns the bounds of operand k's gradient, or of y for k = 0.
+  // Returns row i of segment b and head h in the bounds of y, dq, dk or dv, for k = 0, 1, 2 or 3.
   double* bound(std::size_t k, std::int64_t b, std::int64_t i, std::int64_t h) {
     return const_cast<double*>(row(k < 2 ? rows_.queries : rows_.keys, bounds[k], b, i, h));
   }
@@ -70,7 +71,7 @@ class Bounds {
     return sum;
   }
 
-  // Adds the part of one query to the bounds.
+  // Adds one query's contributions to the bounds.
   void query(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t D = c_.sizes.width;
     const double scale = 1 / std::sqrt(double(D)), *dy = query_row(dy_, b, i, h), *y = query_row(y_, b, i, h);
@@ -84,7 +85,7 @@ class Bounds {
     for (std::size_t j = 0; j < p.size(); ++j) {
       const double *k = key_row(in_[1], b, j, h), *v = key_row(in_[2], b, j, h), *q = query_row(in_[0], b, i, h);
       const double ds = p[j] * (z[j] * product(dy, v) - product(dy, y));
-      // This is the rounding of float.
+      // This bounds the error of arithmetic in float.
       const double rounding = u / 64 * p[j] * (z[j] * product(dy, v, true) + product(dy, y, true));
       const double ds_bound = scale * (p[j] * delta_bound + u * std::fabs(ds) + rounding);
       for (std::int64_t c = 0; c < D; ++c) {
@@ -101,7 +102,8 @@ class Bounds {
   Tensor y_, dy_;
 };
 
-// Returns the largest |got - want| / bound. If a bound is 0, the numbers must be equal. NaN gives 1e300.
+// Returns the largest |got - want| / limit, where limit = bound + u |more|. Returns infinity if numbers differ although
+// their limit is 0, and at least 1e300 if one of them is NaN.
 double worst(const Tensor& got, const Tensor& want, const Tensor& bound, const Tensor& more = {}) {
   const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>();
   double largest = 0;
@@ -124,7 +126,8 @@ void expect_within_bounds(const Case& c) {
     const OpResult got = run_case(op, DType::bf16, Device::cuda, mode);
     EXPECT_LE(worst(got.y, want.y, all.bounds[0]), 1) << c.label();
     for (unsigned k = 0; k < 3; ++k) {
-      // A gradient that is added to an earlier one is rounded once more. run_case makes the earlier gradient.
+      // GradMode::add also rounds the sum of the gradient and an earlier one. `more` is the earlier gradient that
+      // run_case() uses.
       const Tensor more = mode == GradMode::add ? randn(op.operands[k].shape(), 50 + k) : Tensor();
       EXPECT_LE(worst(got.grads[k], want.grads[k], all.bounds[k + 1], more), 1)
           << c.label() << ", gradient of operand " << k << (mode == GradMode::add ? ", added" : "");
@@ -132,8 +135,8 @@ void expect_within_bounds(const Case& c) {
   }
 }
 
-// The lengths are around fragments of 16 rows, tiles of 32 and 64, blocks of 64, and 128, up to which one kernel
-// computes the whole backward pass.
+// The lengths are around the numbers of rows in fragments (16), tiles (32 and 64) and blocks (64), and around 128, the
+// longest length for which one kernel computes the whole backward pass.
 const std::pair<std::int64_t, std::int64_t> kLengths[] = {{1, 1},   {1, 17},    {15, 16},  {16, 15},
                                                           {17, 33}, {40, 31},   {64, 64},  {65, 64},
                                                           {33, 97}, {128, 128}, {129, 65}, {65, 129}};

@@ -17,7 +17,7 @@ OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths leng
                      [=](auto& v) { return attention_packed(v[0], options, rows.to(v[0].device())); });
 }
 
-// Makes a case with a bias for G groups of segments of T rows.
+// Makes a case with one bias per group. Segment s is in group s mod `groups`.
 OpCase biased_case(std::int64_t segments, std::int64_t groups, std::int64_t rows, int heads, std::int64_t width,
                    double dropout = 0) {
   return random_case({{segments * rows, 3 * heads * width}, {groups, heads, rows, rows}},
@@ -35,7 +35,7 @@ OpError bias_error(const char* message, Shape bias, const AttentionOptions& opti
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged;
 
-// Calls attention with wrong operands. All rows of q and k are one segment.
+// Makes an error case in which all rows of q are one segment, and all rows of k are one segment.
 OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,
                         DType dtype = DType::f32) {
   return error_of_zeros(
@@ -43,7 +43,7 @@ OpError attention_error(const char* message, Shape q, Shape k, Shape v, Attentio
       [=](auto& x) { return attention(x[0], x[1], x[2], options, Segments({q[0]}), Segments({k[0]})); }, dtype);
 }
 
-// Makes an error case of attention from one x [2, 4] to itself.
+// Makes an error case of self-attention over x [2, 4].
 OpError segments_error(const char* message, const Segments& queries, const Segments& keys) {
   return error_of_zeros(message, {{2, 4}},
                         [=](auto& x) { return attention(x[0], x[0], x[0], with(1), queries, keys); });
@@ -52,8 +52,8 @@ OpError packed_error(const char* message, Shape qkv, int heads, std::int64_t row
   return {message, [=](Tape& t) { attention_packed(zeros(t, qkv), with(heads), Segments({rows})); }};
 }
 
-// The sizes are around the tiles of CUDA, which are 32 by 32 with 32 columns. EqualsTheFormulas has sizes around the
-// CPU's blocks of up to 80 by 80.
+// The sizes are around the CUDA tiles of 32 queries, 32 keys and 32 columns. The test EqualsTheFormulasAroundBlocks has
+// sizes around the CPU's blocks of up to 80 queries and 80 keys.
 const RegisterOp kAttention({
     .name = "attention",
     .cases = {attention_case({1, 1, 1, 1, 1}, with(1), kEqual), attention_case({2, 3, 2, 2, 3}, with(2), kRagged),
@@ -98,10 +98,10 @@ const RegisterOp kAttention({
                         Segments({2}), Segments({3})),
          segments_error("attention: the number of key segments must equal the number of query segments, 1, got 2",
                         Segments({2}), Segments({1, 1}))},
-    .parity_tolerance = 1e-11,  // sums the scores of 128 products in another order, then exponentiates them
-    .f32_roundoffs = 1000,      // sums of up to 130 products of products
-    // y, from which delta is computed, is rounded to bf16, and so are the results. Gradients are sums of several such
-    // terms.
+    .parity_tolerance = 1e-11,  // each device sums the 128 products of a score in its own order, before exp
+    .f32_roundoffs = 1000,      // sums of up to 128 products, whose factors are also sums
+    // bf16 rounds the results, and delta is computed from the rounded y. Gradients are sums of several terms with such
+    // errors.
     .bf16_roundoffs = 16,
 });
 

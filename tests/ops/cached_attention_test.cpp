@@ -1,4 +1,4 @@
-// Compares attention to rows of a cache with its formula on every device.
+// Compares attention to the rows of a cache with the formula, on every device.
 #include "ops/attention/cached_attention.h"
 
 #include <random>
@@ -8,10 +8,11 @@
 namespace foldgrad::testing {
 namespace {
 
-// The blocks and rows of each query's keys.
+// The keys of each query, as pairs of a block and a row.
 using Places = std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
-// Queries, keys and values are projections side by side. The queries use the first columns, the cache uses the others.
+// Each row has a query, a key and a value side by side, as a joint projection computes them. The operation reads the
+// queries from `q`, and the keys and values from `blocks`.
 struct Cache {
   int heads;
   std::int64_t width;
@@ -74,12 +75,13 @@ struct Cache {
   }
 };
 
-// Values have size 1 and weights sum to 1. Scores of up to 128 terms have errors of about 10 eps, which the exponential
-// turns into relative errors of a weight. bf16 rounds only y, by half a unit in the last place of a value below 4.
+// Values have magnitudes of about 1, and weights sum to 1. Scores are sums of up to 128 terms and have errors of about
+// 10 eps, which exp turns into relative errors of the weights. In bf16, only y is rounded, by half a unit in the last
+// place of a value below 4.
 constexpr std::pair<DType, double> kTolerances[] = {{DType::f32, 3e-6}, {DType::f64, 1e-14}, {DType::bf16, 0.02}};
 
-// Some queries have no key, one key, groups of the CPU's 4 keys and one more, a warp of keys and one less or more, and
-// more than two warps. The keys are in three blocks.
+// The numbers of keys are 0, around the CPU's groups of 4 keys, around the 32 lanes of a warp, and more than two warps.
+// The keys are in three blocks.
 TEST(CachedAttention, ATT_7_OnEveryDevice) {
   const std::vector<std::int64_t> sizes{40, 1, 7};
   std::mt19937 random(2);

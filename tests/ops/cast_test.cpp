@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Makes a case without differences if y has fewer digits, since y then moves in steps.
+// If y has fewer digits than x, y changes in steps, so the case is not compared with central differences.
 // CAST_2_TheGradientGoesBackAsItCame tests the gradients of such cases.
 OpCase cast_case(Shape x, DType dtype) {
   return {.label = fmt::format("{} to {}", x, name(dtype)),
@@ -29,7 +29,7 @@ const RegisterOp kCast({
     .bf16_roundoffs = 1,
 });
 
-// Every pair of dtypes gives the result of the conversion on the host.
+// Compares every pair of dtypes with the host's conversion.
 TEST(Cast, CAST_1_EqualsTheConversionOfTensors) {
   for (DType from : {DType::f32, DType::f64, DType::bf16})
     for (DType to : {DType::f32, DType::f64, DType::bf16}) {
@@ -42,7 +42,8 @@ TEST(Cast, CAST_1_EqualsTheConversionOfTensors) {
     }
 }
 
-// The number is half a step of bf16 above 1, plus less than f32 can resolve. Two roundings would give the even 1.
+// The number is 1 plus half a step of bf16, plus less than f32 can resolve. Rounding to f32 first would give a tie,
+// which bf16 rounds to the even 1.
 TEST(Cast, CAST_1_RoundsOnce) {
   const double above_half = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
   for (Device device : devices()) {
@@ -52,8 +53,9 @@ TEST(Cast, CAST_1_RoundsOnce) {
   }
 }
 
-// For every bf16, tries the floats that round to it or to the next bf16: the number itself, the middle, and the
-// neighbours of both, chosen by their bits. A GPU has an instruction where the host uses integers.
+// For every bf16, tries floats from it up to the next bf16: the number itself, the middle, and their neighbours. The
+// lower 16 bits of a float decide how it is rounded. A GPU rounds with one instruction, and the host with integer
+// operations.
 TEST(Cast, CAST_1_EveryDeviceRoundsToTheSameBits) {
   std::vector<float> x;
   std::vector<std::uint16_t> want;
@@ -64,7 +66,7 @@ TEST(Cast, CAST_1_EveryDeviceRoundsToTheSameBits) {
       want.push_back(std::isnan(x.back()) ? 0x7fff : std::uint16_t(upper + up));
     }
   for (Device device : devices())
-    for (const std::size_t begin : {0, 1}) {  // begins with a pack, and within a pack
+    for (const std::size_t begin : {0, 1}) {  // begins at the start of a pack, and inside a pack
       const Tensor all = Tensor::of<float>({std::int64_t(x.size())}, x, device);
       Tape tape;
       const Tensor y = cast(tape.constant(all.slice(begin, all.size())), DType::bf16).value().to(Device::cpu);

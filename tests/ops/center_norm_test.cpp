@@ -19,7 +19,7 @@ const RegisterOp kCenterNorm({
                 [](Tape& t) { center_norm(zeros(t, 8, 1), zeros(t, 1), zeros(t, 1)); }},
                {"center_norm: beta must be f32 [8] on cpu, to match x, which is f32 [8] on cpu, got f64 [8] on cpu",
                 [](Tape& t) { center_norm(zeros(t, 8), zeros(t, 8), zeros(t, {8}, DType::f64)); }}},
-    // dgamma and dbeta sum up to 20 rows.
+    // dgamma and dbeta are sums of up to 70 rows.
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });
@@ -34,7 +34,7 @@ TEST(CenterNorm, CEN_1_CEN_2_CEN_3_CEN_4_WorkedByHand) {
                  [](auto& v) { return center_norm(v[0], v[1], v[2]); });
 }
 
-// The operation is linear in x, so it equals a matrix: k diag(gamma) (I - 1 1^T / C).
+// Without beta, the operation is a product with the matrix k diag(gamma) (I - 1 1^T / C).
 TEST(CenterNorm, CEN_1_CEN_2_IsAMatrix) {
   const std::int64_t C = 5;
   const Tensor gamma = randn({C}, 1), beta = randn({C}, 2), matrix = Tensor::empty({C, C}, DType::f64);

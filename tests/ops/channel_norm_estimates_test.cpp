@@ -1,5 +1,5 @@
-// Tests backward passes that are estimates, not gradients. Measures how much dx of whole layers differs from the true
-// gradient (by central differences) and from the documented formula, and checks which gradients are exact nevertheless.
+// Tests methods whose dx is an estimate of the gradient. Measures how far dx is from the true gradient (by central
+// differences), compares dx with the documented formula, and checks which gradients are exact nevertheless.
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {
@@ -9,13 +9,14 @@ using Options = ChannelNormOptions;
 
 constexpr std::int64_t kRows = 12, kColumns = 3;
 
-// A layer in the middle of training, with windows and averages of earlier steps, padding, and one more step to examine.
+// A layer in the middle of training: it has windows and averages of earlier steps, and a batch with padding for one
+// more step.
 struct Midst {
   Options options;
   ChannelNormState state;
   Tensor x = randn({kRows, kColumns}, 1, 1.3, 0.4), dy = cotangent({kRows, kColumns}),
          gamma = randn({kColumns}, 3, 0.3, 1), beta = randn({kColumns}, 4);
-  static constexpr std::int64_t counted = kRows - 2;  // leading rows that count
+  static constexpr std::int64_t counted = kRows - 2;  // leading rows that are not padding
 
   Midst(const Options& o, std::int64_t iterations)
       : options(o), state(ChannelNormState::create(o, kColumns, DType::f64)) {
@@ -30,7 +31,7 @@ struct Midst {
   }
   bool real(std::int64_t r) const { return r < counted; }
 
-  // Returns the next step, from the same state every time.
+  // Returns a case that runs the next step, always from the same state.
   OpCase step() const {
     return {.label = "step", .operands = {x, gamma, beta}, .f = [this](auto& v) {
               return channel_norm(v[0], v[1], v[2], copy_of(state), options, {.training = true, .counted = counted});
@@ -39,7 +40,8 @@ struct Midst {
   Tensor dx() const { return run_case(step(), DType::f64, Device::cpu).grads[0]; }
   Tensor dx_by_differences() const { return central_differences(step(), 0); }
 
-  // Evaluates the documented formula (h - [i in S] z_i psi) / s for given s and psi per channel; z is x / s.
+  // Evaluates the documented formula (h - [i in S] z_i psi) / s, where z is x / s, for given s^2 - eps (`variance`) and
+  // psi of each channel.
   Tensor formula(const std::vector<double>& variance, const std::vector<double>& psi) const {
     const Tensor dx = Tensor::empty(x.shape(), DType::f64);
     for (std::int64_t i = 0; i < x.size(); ++i) {
@@ -56,7 +58,7 @@ struct Midst {
       if (real(r)) sum += std::pow(x.data<double>()[r * kColumns + c], 2);
     return sum / double(counted);
   }
-  // Returns G for a given var_hat. Here padding has an upstream gradient, which the sum includes.
+  // Returns G for a given var_hat. The sum includes the padding, since its dy is not 0 here.
   double G(std::int64_t c, double variance) const {
     double sum = 0;
     for (std::int64_t r = 0; r < kRows; ++r)
@@ -72,7 +74,7 @@ double largest_difference(const Tensor& a, const Tensor& b) {
   return most;
 }
 
-// Returns the geometric mean of the window with q in row t mod M.
+// Returns the geometric mean of channel c's window after q has replaced row t mod M.
 double window_mean(const Midst& m, std::int64_t c, double q) {
   const std::int64_t M = m.options.window_forward, slot = (std::int64_t(m.state.iters.item()) + 1) % M;
   double logs = 0;
@@ -80,9 +82,10 @@ double window_mean(const Midst& m, std::int64_t c, double q) {
   return std::exp(logs / double(M));
 }
 
-// UN's psi is an average of earlier steps. The true gradient, in which the older entries of the window are constants,
-// has (lambda / M) G in its place, with lambda = GM / q. Differences confirm this gradient, while dx is off by |z| |psi
-// - (lambda / M) G| / s, which here exceeds a tenth somewhere in each channel.
+// UN computes dx with psi, an average of G over this step and earlier ones. The true gradient has (lambda / M) G
+// instead of psi, with lambda = GM / q, because the older entries of the window are constants. Central differences
+// confirm this gradient. dx is off by |z| |psi - (lambda / M) G| / s, which exceeds 0.1 for at least one row of each
+// channel.
 TEST(ChannelNormEstimates, UN_17_UnDiffersFromTheGradientByItsPsi) {
   const Midst m(with_warmup(Options::un(), 0), 9);
   std::vector<double> variance, estimate, truth;
@@ -106,8 +109,8 @@ TEST(ChannelNormEstimates, UN_17_UnDiffersFromTheGradientByItsPsi) {
   }
 }
 
-// Tests every other estimate. Differences show that dx is not the gradient. dgamma and dbeta are exact in all of them,
-// except dgamma of released UN where r is not 1: there it is r times the gradient.
+// Tests all methods that estimate dx. Central differences show that dx is not the gradient, and that dgamma and dbeta
+// are exact. There is one exception: in the released UN, dgamma is r times the gradient.
 TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
   struct Case {
     const char* name;
@@ -128,7 +131,7 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
     SCOPED_TRACE(c.name);
     const OpCase step = c.midst.step();
     const std::vector<Tensor> got = run_case(step, DType::f64, Device::cpu).grads;
-    // Elements of dx are about 1. An estimate with a smaller difference would be a gradient.
+    // The elements of dx are about 1. If the difference were smaller, the case would not test an estimate.
     EXPECT_GT(largest_difference(got[0], central_differences(step, 0)), 0.05);
     EXPECT_TRUE(close(got[2], central_differences(step, 2), 1e-9));
     const Tensor dgamma = central_differences(step, 1);
@@ -145,16 +148,16 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
   }
 }
 
-// psi = 0, since both of its averages are zero. So dx is the gradient of y with var_hat as a constant.
+// With alpha_backward = 1, psi stays 0. So dx is the gradient of y with var_hat as a constant.
 TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) {
   Options o = with_warmup(Options::un(), 0);
   o.backward = BackwardAverage::exponential;
-  o.alpha_backward = 1;  // zero stays zero
+  o.alpha_backward = 1;
   Midst m(o, 9);
   set(m.state.psi_ema, 0);
   std::vector<double> variance;
   for (std::int64_t c = 0; c < kColumns; ++c) variance.push_back(window_mean(m, c, m.q(c)));
-  // If the layer is evaluated with these variances as running ones, it uses them as constants.
+  // An evaluation uses running variances as constants, so we store these variances as running ones.
   ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
   constant.run_var.copy_from(Tensor::of({kColumns}, variance));
   OpCase evaluation = m.step();

@@ -1,6 +1,6 @@
-// Tests filtration: the decision of a layer, and many iterations of noisy statistics whose level changes once and stays
-// changed. A lasting change is not an outlier. Soon after the change hardly any iteration may be skipped, and run_var
-// must be near the new level.
+// Tests filtration: single decisions of a layer, and long runs with noisy statistics, whose level changes once and
+// stays changed. Such a lasting change is not an outlier. In the last 200 iterations, which begin 300 iterations after
+// the change, hardly any may be skipped, and run_var must be near the new level.
 #include <fmt/format.h>
 
 #include <random>
@@ -11,18 +11,18 @@ namespace foldgrad::testing {
 namespace {
 
 constexpr int kIterations = 800, kChangeAt = 300, kLast = 200;
-// Standard deviations of log q, over time and between the channels' levels.
+// Standard deviations: of log q over time, and of the log of the levels over the channels.
 constexpr double kNoise = 0.05, kFarApart = 0.7;
 constexpr std::int64_t kWidth = 64;
 
 struct Ending {
-  double skipped;   // share of the last iterations
+  double skipped;   // fraction of the last kLast iterations that are skipped
   double farthest;  // largest |run_var / level - 1|
   bool ever_skipped;
 };
 
-// Runs the operation on rows whose squares are q = level (1 or, later, `factor`) exp(noise). `spread` is the standard
-// deviation of the log of the levels.
+// Runs the operation on batches of one row. The square of each channel is q = level exp(noise). At iteration kChangeAt,
+// all levels are multiplied by `factor`. `spread` is the standard deviation of the log of the levels.
 Ending end_of(const ChannelNormOptions& o, double spread, double factor, unsigned seed) {
   std::mt19937_64 rng(seed);
   std::normal_distribution<double> normal;
@@ -75,8 +75,8 @@ TEST(ChannelNormFiltration, UN_19_LearnsALastingChange) {
   EXPECT_GT(runs_with_skips, 144 / 3) << "else nothing was to be learned";
 }
 
-// With `pooled`, the threshold comes from the variance over all channels, so levels that are far apart raise it,
-// however small the noise. If all levels are equal, windows of up to 4 skip every iteration in the end; run_var is
+// With `pooled`, the threshold comes from the variance over all channels, so different levels raise it, however small
+// the noise is. If all levels are equal, layers with windows of up to 4 end up skipping every iteration; run_var is
 // still correct.
 TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
   for (const unsigned seed : {1u, 2u, 3u, 4u})
@@ -93,8 +93,8 @@ TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
       }
 }
 
-// This is why layer_sum is not the default. A skip writes the slow run_var into the windows, whose variance falls until
-// every q is an outlier.
+// This is why layer_sum is not the default: a skip writes run_var, which changes slowly, into the windows. Their
+// variance falls until every q is an outlier.
 TEST(ChannelNormFiltration, UN_19_LayerSumSkipsForEverAfterAChangeInShortWindows) {
   for_all(Granularity::layer_sum, /*hold=*/false, [](std::int64_t M, double factor, const Ending& ending) {
     if (factor != 1) {
@@ -103,7 +103,8 @@ TEST(ChannelNormFiltration, UN_19_LayerSumSkipsForEverAfterAChangeInShortWindows
   });
 }
 
-// A window of equal entries has the threshold 0, so each iteration after the change is skipped.
+// A window of equal entries has the threshold 0, so each iteration after the change is skipped. The first 32 skips in a
+// row leave run_var unchanged; the 33rd updates it.
 TEST(ChannelNormFiltration, HoldsForThirtyTwoIterationsInARow) {
   for (Device device : devices()) {
     const ChannelNormOptions o = windowed(Granularity::pooled, 3, /*hold=*/true);
@@ -119,7 +120,7 @@ TEST(ChannelNormFiltration, HoldsForThirtyTwoIterationsInARow) {
   }
 }
 
-// Estimates are held for at most 32 iterations in a row, so run_var learns the change even if all are skipped.
+// Skips leave run_var unchanged at most 32 times in a row, so it learns the change even if all iterations are skipped.
 TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   int runs_that_skip_all = 0;
   for_all(Granularity::layer_sum, /*hold=*/true, [&](std::int64_t, double, const Ending& ending) {
@@ -129,8 +130,9 @@ TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   EXPECT_GT(runs_that_skip_all, 72 / 2);
 }
 
-// Returns true if a layer of 1,030 channels skips an iteration in which q is `factor` in `channel` and 1 elsewhere. Its
-// windows are 1, except 1e6 in channel `spread` (if not -1), in the slot of this iteration.
+// Returns true if a layer of 1,030 channels skips an iteration in which q is `factor` in `channel` and 1 elsewhere. The
+// entries of its windows are 1. If `spread` is not -1, the entry that this iteration replaces is 1e6 in channel
+// `spread`.
 bool skips(Granularity granularity, Device device, std::int64_t channel, double factor, std::int64_t spread = -1) {
   const Layer layer(filtered(granularity), 1030, device);
   set_iterations(layer.state, 9);
@@ -142,23 +144,24 @@ bool skips(Granularity granularity, Device device, std::int64_t channel, double 
   return layer.state.skips.item() == 1;
 }
 
-// A CUDA thread has channels 512 apart, and a warp 32 neighbours.
+// On CUDA, a warp has 32 adjacent channels, and the channels of a thread are 512 apart.
 TEST(ChannelNormFiltration, UN_19_EveryChannelCountsInALayersDecision) {
   for (const Device device : devices())
     for (const Granularity g : {Granularity::layer_any, Granularity::layer_sum, Granularity::pooled}) {
       EXPECT_FALSE(skips(g, device, 0, 1));
       for (const std::int64_t c : {0, 32, 511, 512, 1029}) {
         EXPECT_TRUE(skips(g, device, c, 16)) << name(device) << ", channel " << c;
-        // Except with layer_any, the spread of another channel's window raises the layer's threshold.
+        // Except with layer_any, the 1e6 in another channel's window raises the layer's threshold.
         EXPECT_EQ(skips(g, device, 7, 16, c), g == Granularity::layer_any) << name(device) << ", spread " << c;
       }
     }
 }
 
-// By Corollary 3.2, the true gradient, lambda / M times G, is below 1/M of the estimate if the test fires upwards. With
-// `pooled` this may fail: 2 replaces 1 in the window (1, 1e4, 1e4, 1e4) of one channel, and the other 63 channels have
-// windows of ones. 2 is an outlier, since the distance of the new window, 7500.5 - 1189.2, is above the threshold 4
-// V(sqrt) = 456 of all windows; and lambda = GM / q = 595. The window's own threshold is 9801.
+// By Corollary 3.2, if the test fires upwards, the true gradient, lambda / M times G, is below 1/M of the estimate.
+// With `pooled`, this can fail. For example, let 2 replace 1 in the window (1, 1e4, 1e4, 1e4) of one channel, and let
+// the windows of the other 63 channels be ones. AM - GM of the new window is 7500.5 - 1189.2, above the pooled
+// threshold 4 V(sqrt) = 456, so 2 is an outlier with lambda = GM / q = 595. With `channel`, the threshold is the
+// window's own, 9801, and 2 is not an outlier.
 TEST(ChannelNormFiltration, Corollary_3_2_FailsUpwardsWithPooled) {
   for (const Device device : devices())
     for (const Granularity g : {Granularity::pooled, Granularity::channel}) {

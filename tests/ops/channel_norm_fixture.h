@@ -15,7 +15,7 @@ inline ChannelNormOptions with_warmup(ChannelNormOptions o, std::int64_t warmup)
   o.warmup = warmup;
   return o;
 }
-// Returns options of UN with a filter that is active as soon as the window is full.
+// Returns UN's options with filtration, which is active as soon as the window is full.
 inline ChannelNormOptions filtered(Granularity granularity) {
   ChannelNormOptions o = with_warmup(ChannelNormOptions::un(), 0);
   o.filtration = true;
@@ -43,7 +43,7 @@ inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& s
   return {all.y.values<double>(), all.grads[0].values<double>(), all.grads[1].values<double>(),
           all.grads[2].values<double>()};
 }
-// Returns a copy that shares no buffer.
+// Returns a copy with its own buffers.
 inline ChannelNormState copy_of(ChannelNormState state) {
   for (Tensor* t : {&state.run_mean, &state.run_var, &state.psi_ema, &state.win_sq, &state.win_g, &state.iters,
                     &state.skips, &state.skips_in_a_row})
@@ -55,7 +55,7 @@ inline ChannelNormState fresh(const ChannelNormOptions& o, Device device) {
 }
 inline double item(const Tensor& t, std::int64_t i = 0) { return t.values<double>()[i]; }
 
-// A layer with random gain and bias, and everything that a step needs except x and dy.
+// A layer with random gamma and beta. It has everything that a step needs except x and dy.
 struct Layer {
   ChannelNormOptions options;
   ChannelNormState state;

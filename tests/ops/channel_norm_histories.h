@@ -1,5 +1,6 @@
-// Random histories for the models of channel_norm and power_norm. RapidCheck shrinks these histories to few steps,
-// channels, rows and options. This file also compares numbers with tensors.
+// Random training histories, on which tests compare channel_norm and power_norm with their models. RapidCheck shrinks a
+// failing history to few steps, channels and rows, and to simple options. The last functions compare tensors with the
+// models' numbers.
 #pragma once
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -15,8 +16,10 @@ struct HistoryStep {
   std::vector<Entries> x, dy;  // [C][P]
   std::size_t counted;         // number of leading rows that are not padding
 };
-// `Kind` describes the options of one operation: their type, `draw(Draws&)`, `edits(Options)`, `text(Options)`, and
-// `allows(History)`, which is false for options that the operation refuses or that have no defined result.
+// `Kind` describes the options of one operation: their type `Options`, `draw(Draws&)`, `edits(Options)`,
+// `text(Options)`, and `allows(Options)`, which is false for options that the operation rejects or that have no defined
+// result. If `allows_non_finite(Options)`, x may contain NaN and infinity. `late_start(Draws&)` draws a `start`; half
+// of the histories use it.
 template <class Kind>
 struct History {
   typename Kind::Options options;
@@ -28,7 +31,7 @@ struct History {
   std::size_t rows() const { return steps[0].x[0].size(); }
 };
 
-// Random parts of histories.
+// A source of random parts for histories.
 class Draws {
  public:
   explicit Draws(Rng& rng) : rng_(rng) {}
@@ -45,7 +48,8 @@ class Draws {
     for (double& v : all) v = normal();
     return all;
   }
-  // Returns a step with P values per channel. Their size is the channel's level, except in steps that jump up or down.
+  // Returns a step with P values per channel. Their magnitude is the channel's level; some steps multiply it by a
+  // factor from 0 to 400.
   HistoryStep step(int P, const Entries& levels, bool padded, bool non_finite) {
     const double jumps[] = {1, 1, 1, 1, 1, 1.5, 20, 400, 1e-3, 0};
     const double jump_of_all = one_of(jumps);
@@ -66,7 +70,7 @@ class Draws {
   std::normal_distribution<double> normal_;
 };
 
-// Returns 4 to 27 steps of 1 to 4 channels.
+// Returns a history of 4 to 27 steps with 1 to 4 channels.
 template <class Kind>
 History<Kind> draw_history(Rng& rng) {
   Draws random(rng);
@@ -180,7 +184,7 @@ inline Tensor matrix(const std::vector<Entries>& columns) {
 }
 inline Tensor vector(const Entries& a) { return Tensor::of<double>({std::int64_t(a.size())}, a); }
 
-// Throws if the numbers differ. Where the model has infinity or NaN, the operation may have either of them.
+// Throws if the numbers differ. Where the model has infinity or NaN, the operation may have either.
 inline void compare(const std::string& what, const Tensor& got, const std::vector<Real>& want) {
   const std::vector<double> values = got.values<double>();
   for (std::size_t i = 0; i < want.size(); ++i) {

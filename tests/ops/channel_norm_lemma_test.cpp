@@ -1,5 +1,5 @@
-// Tests the lemmas of UN's paper about its outlier test on random windows, in the form in which they are true
-// (docs/derivations/channel_norm.md), and refutes the untrue form by a counterexample.
+// Tests the lemmas of UN's paper about its outlier test. Random windows check the versions that are true
+// (docs/derivations/channel_norm.md), and counterexamples refute those that are not.
 #include <map>
 
 #include "ops/channel_norm/channel_norm_skip.h"
@@ -20,7 +20,7 @@ bool fires(const Entries& before, std::int64_t slot, double q, int ddof) {
 }
 bool fires(const Arrival& a, int ddof) { return fires(a.before, a.slot, a.q, ddof); }
 
-// The means of the inequalities. They are computed differently from the code: in long doubles, with roots and products.
+// The means in the inequalities. They are computed differently from the code: in long double, with roots and products.
 using Real = long double;
 Real arithmetic(const Entries& a) {
   Real sum = 0;
@@ -33,7 +33,7 @@ Real geometric(const Entries& a) {
   return product;
 }
 Real distance(const Entries& a) { return arithmetic(a) - geometric(a); }
-// Computes the variance by the differences of all pairs.
+// Returns the variance of the roots, computed from the differences of all pairs of roots.
 Real variance(const Entries& a, int ddof) {
   Real sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -50,8 +50,8 @@ TEST(ChannelNormLemma, UN_16_MeansAndVarianceAreThose) {
     const int ddof = any_ddof();
     RC_ASSERT(std::fabs(math::arithmetic_mean(window(a)) - arithmetic(a)) <= 1e-14 * arithmetic(a));
     RC_ASSERT(std::fabs(math::geometric_mean(window(a), 0) - geometric(a)) <= 1e-13 * geometric(a));
-    // A root has a relative error of about 1e-16. So the square of a difference d of roots has an error of 2e-16 d
-    // root, which is at most 1e-12 d^2 + 1e-20 root^2.
+    // A root has a relative error of about 1e-16. So the square of a difference d between two roots has an error of
+    // about 2e-16 d root, which is at most 1e-12 d^2 + 1e-20 root^2.
     RC_ASSERT(std::fabs(math::variance_of_roots(window(a), ddof) - variance(a, ddof)) <=
               1e-12 * variance(a, ddof) + 1e-19 * arithmetic(a));
   });
@@ -68,7 +68,7 @@ TEST(ChannelNormLemma, UN_18_P1_BothVariances) {
   });
 }
 
-// The code decides as the inequality does, unless both sides are equal within rounding.
+// The code must decide as the inequality does, unless both sides are equal within rounding.
 TEST(ChannelNormLemma, UN_19_FiresWhereTheInequalityHolds) {
   check_property(kCases, [] {
     const Arrival a = *any_arrival();
@@ -80,7 +80,8 @@ TEST(ChannelNormLemma, UN_19_FiresWhereTheInequalityHolds) {
   });
 }
 
-// Returns the arrivals of one to three channels, each at the first entry of a window. The windows have equal lengths.
+// Returns one arrival for each of one to three channels. All windows have the same length, and q replaces their first
+// entry.
 std::vector<Arrival> any_layer() {
   std::vector<Arrival> layer(*rc::gen::inRange<std::uint32_t>(1, 4).as("channels"));
   std::size_t M = 16;
@@ -101,7 +102,8 @@ bool fires(const std::vector<Arrival>& layer, Granularity g, int ddof) {
   return math::fires<double>(o, terms, double(layer.size() * layer[0].before.size()));
 }
 
-// Checks the same for the rules of a layer: one threshold of all windows, any channel, or the sums over channels.
+// Checks the same property for the three rules by which a layer decides: one threshold for all windows, any channel, or
+// sums over the channels.
 TEST(ChannelNormLemma, UN_19_LayersFireWhereTheirInequalityHolds) {
   check_property(kCases, [] {
     const std::vector<Arrival> layer = any_layer();
@@ -141,7 +143,8 @@ TEST(ChannelNormLemma, UN_19_P2_ReplayNeverFires) {
   });
 }
 
-// The property also holds for sums over channels and for every layer rule, as long as thresholds are per channel.
+// A layer that sees the same 4 batches again and again never skips, with any rule that computes a threshold per channel
+// (layer_sum adds them up).
 TEST(ChannelNormLemma, UN_19_P2_P8_ReplayNeverFiresForALayer) {
   check_property(300, [] {
     const std::string name = *rc::gen::element<std::string>("channel", "layer_any", "layer_sum").as("granularity");
@@ -157,7 +160,7 @@ TEST(ChannelNormLemma, UN_19_P2_P8_ReplayNeverFiresForALayer) {
   });
 }
 
-// Returns a new mean square at which the test fires with one of the two values of ddof.
+// Returns an arrival at which the test fires, for a random ddof.
 Arrival any_outlier() {
   const Arrival a = *any_arrival();
   RC_PRE(fires(a, any_ddof()));
@@ -165,7 +168,7 @@ Arrival any_outlier() {
 }
 Real lambda(const Arrival& a) { return geometric(a.after()) / a.q; }
 
-// By inequality (20) of the paper, the distance has grown.
+// Tests inequality (20) of the paper: if the test fires, AM - GM of the window has grown.
 TEST(ChannelNormLemma, UN_19_P4_DistanceGrowsWhereItFires) {
   check_property(kCases, [] {
     const Arrival a = any_outlier();
@@ -173,8 +176,8 @@ TEST(ChannelNormLemma, UN_19_P4_DistanceGrowsWhereItFires) {
   });
 }
 
-// Tests Lemma 3.1 as it is proved. With u = (a_{t-M} / a_t)^(1/M) and f the mean of 1, u, ..., u^(M-1), lambda < f < 1
-// for upward outliers and lambda > f > 1 for downward ones.
+// Tests Lemma 3.1 in the version that the paper proves. With u = (a_{t-M} / a_t)^(1/M) and f the mean of 1, u, ...,
+// u^(M-1), lambda < f < 1 for upward outliers and lambda > f > 1 for downward ones.
 TEST(ChannelNormLemma, Lemma_3_1_P5_WhereItFires) {
   check_property(kCases, [] {
     const Arrival a = any_outlier();
@@ -191,8 +194,8 @@ TEST(ChannelNormLemma, Lemma_3_1_P5_WhereItFires) {
   });
 }
 
-// Tests Corollary 3.2 for upward outliers: the true gradient, G lambda / M, is below 1/M of the estimate. Differences
-// of the code's geometric mean check that lambda / M is its derivative.
+// Tests Corollary 3.2 for upward outliers: the true gradient, G lambda / M, is below 1/M of the estimate. Central
+// differences check that the derivative of the code's geometric mean is lambda / M.
 TEST(ChannelNormLemma, Corollary_3_2_P6_Upwards) {
   check_property(kCases, [] {
     const Arrival a = any_outlier();
@@ -221,7 +224,8 @@ TEST(ChannelNormLemma, P8_Means) {
   });
 }
 
-// Counts the kinds of 2,000 windows and 2,000 new values, so that the properties above cannot pass for lack of cases.
+// Counts how many of 2,000 random windows, arrivals and layers are of each kind, so that the properties above cannot
+// pass for lack of cases.
 TEST(ChannelNormLemma, GeneratorsReachWhatThePropertiesPromise) {
   std::map<std::string, int> reached;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
@@ -267,7 +271,8 @@ TEST(ChannelNormLemma, Corollary_3_2_FailsDownwards) {
   EXPECT_GT(lambda / 4, 0.25);
 }
 
-// 99 channels have windows of ones. One has the window (1, 1, 1, 100), whose last value repeats.
+// 99 channels have windows of ones. In one channel, q repeats the values 1, 1, 1, 100, so AM - GM is 22.6. This is
+// below the window's own threshold of 81, but above the pooled threshold of 0.8.
 TEST(ChannelNormLemma, UN_19_PooledThresholdFiresOnAReplay) {
   for (Granularity g : {Granularity::pooled, Granularity::layer_sum, Granularity::layer_any}) {
     const Layer layer(filtered(g), 100, Device::cpu);

@@ -1,9 +1,9 @@
 // A second implementation of channel_norm, which computes one number at a time in long double. It was written from the
-// papers and the observed results of the authors' programs, without looking at ops/channel_norm. In cases that these do
-// not decide (only padding, numbers that are not finite, windows of unequal length, parts of one method in another), it
+// papers and the observed results of the authors' programs, without looking at ops/channel_norm. Where these sources
+// leave a case open (only padding, numbers that are not finite, windows of unequal length, mixtures of methods), it
 // follows docs/normalizers.md.
 //
-// Columns are channels. Sums are over all positions, means "over S" over the n real ones.
+// Columns are channels. Sums are over all positions; means "over S" are over the n positions that are not padding.
 #pragma once
 #include <cmath>
 #include <vector>
@@ -16,7 +16,7 @@ using Real = long double;
 using Column = std::vector<Real>;
 using Columns = std::vector<Column>;  // columns [C][P], or the rows [M][C] of a window
 
-// The tolerance in f64. If the outlier test of an iteration is closer than this, rounding could decide it.
+// The tolerance of comparisons in f64. If both sides of an outlier test are closer than this, rounding could decide it.
 constexpr Real kTolerance = 1e-9L;
 
 struct ModelStep {
@@ -99,7 +99,7 @@ class ChannelNormModel {
   bool storable(Real v) const { return !o.finite_state || std::isfinite(v); }
   bool released() const { return o.form == ChannelForm::released; }         // false for mabn_released
   bool averages(long window) const { return t > window && t >= o.warmup; }  // false at t = M
-  // Returns true if UN uses no average because its window has one entry. MABN has no such case.
+  // Returns true if UN uses no average because its window has one entry. MABN averages even then.
   bool single() const { return o.forward == ForwardAverage::geometric && o.window_forward == 1; }
   bool active() const {
     const bool windowed = o.forward == ForwardAverage::arithmetic || o.forward == ForwardAverage::geometric;
@@ -275,7 +275,7 @@ class ChannelNormModel {
       if (skip && o.psi_after_skip == PsiAfterSkip::freeze) next = before;
       if (storable(next)) psi_ema[c] = next;
     }
-    // Uses the gradient itself: the paper's form in the warm-up and at outliers, the released UN only at outliers.
+    // The paper's form uses G itself in the warm-up and at outliers, the released UN only at outliers.
     if (released() ? skip : flag || !active()) return G;
     return has_ema() ? next : m;
   }

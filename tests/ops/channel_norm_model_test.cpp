@@ -1,5 +1,6 @@
-// Compares channel_norm with the model of channel_norm_model.h on random histories of all methods and options. Both may
-// misread the papers alike, so `verify-traces` compares the operation with another program's results (tests/golden).
+// Compares channel_norm with the model of channel_norm_model.h on random histories of all methods and options. Both
+// could misread the papers in the same way, so `verify-traces` compares the operation with another program's results
+// (tests/golden).
 #include "tests/ops/channel_norm_model.h"
 
 #include "tests/ops/channel_norm_fixture.h"
@@ -22,12 +23,12 @@ struct ChannelNormKind {
     o.window_forward = random.below(5) ? 1 + random.below(10) : 1;
     o.window_backward = random.coin() ? o.window_forward : 1 + random.below(10);
     if (o.forward == ForwardAverage::arithmetic && o.window_forward == 1) o.window_backward = 1;
-    // r begins after iteration 1000 and after this warm-up.
+    // r may differ from 1 after iteration max(1000, warmup), so some warm-ups end around iteration 1000.
     o.warmup = random.below(8) ? random.below(12) : 995 + random.below(20);
     o.alpha_forward = random.one_of({0., 0.5, 0.9, 1.});
     o.alpha_backward = random.coin() ? o.alpha_forward : 0.7;
     o.eps = random.one_of({1e-5, 1e-3, 1.});
-    // With one entry, AM = GM. UN handles this case; for other methods rounding would decide.
+    // With one entry, AM = GM, so rounding would decide the test. Only UN handles this case.
     o.filtration = random.coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
     o.granularity = Granularity(random.below(4));
     o.ddof = random.below(2);
@@ -39,7 +40,7 @@ struct ChannelNormKind {
     o.finite_state = random.coin();
     if (o.statistic == ChannelStatistic::mean_square && random.below(4) == 0)
       o.rescale = random.coin() ? Rescale::backward : Rescale::both;
-    if (o.forward == ForwardAverage::geometric && random.below(3) == 0) {  // the methods of UN's relatives
+    if (o.forward == ForwardAverage::geometric && random.below(3) == 0) {  // use the averages of UN's relatives
       o.forward = ForwardAverage(o.window_forward == 1 ? 2 * random.below(2) : random.below(4));
       o.backward = BackwardAverage(random.below(4));
       o.filtration = o.filtration && has_window(o);
@@ -47,12 +48,13 @@ struct ChannelNormKind {
     return o;
   }
   static long late_start(Draws& random) { return 990 + random.below(20); }
-  // If a window contains NaN, chance decides about outliers. So either there is no NaN, or the filter is off.
+  // If a window contains NaN, the outcome of the outlier test is arbitrary. So either NaN is kept out of the windows,
+  // or the filter is off.
   static bool allows_non_finite(const Options& o) {
     return o.form == ChannelForm::paper && (o.hold_non_finite || !o.filtration);
   }
 
-  // Returns edits to the options of UN, to shorter windows, and to a shorter warm-up.
+  // Returns edits that change the options to UN's, shorten the windows, and shorten the warm-up.
   static std::vector<Edit<Options>> edits(const Options& options) {
     std::vector<Edit<Options>> all{[](Options& o) {
       const Options before = std::exchange(o, Options::un());
@@ -95,7 +97,7 @@ struct ChannelNormKind {
     return o.warmup >= 0 && o.window_backward > 0 && o.window_forward > (geometric ? 0 : 1);
   }
 
-  // Returns the options that differ from UN's.
+  // Describes the options that differ from UN's.
   static std::string text(const Options& o) {
     const Options un;
     std::string all = "UN";
@@ -149,7 +151,7 @@ void compare_state(const ChannelNormState& state, const ChannelNormModel& model)
   if (state.skips.item() != model.skips) throw std::runtime_error("skips");
 }
 
-// Number of times that histories reached each case that they must cover.
+// The number of times that histories reached each kind of step.
 using Reached = std::map<std::string, int>;
 
 void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step, bool padded) {
@@ -170,7 +172,7 @@ void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step,
   }
 }
 
-// Compares steps up to the first one that rounding could decide.
+// Compares steps until rounding could decide an outlier test.
 Reached follow(const ChannelNormHistory& h, Device device) {
   const int C = int(h.channels());
   ChannelNormModel model(h.options, C, kTolerance, h.start);

@@ -17,7 +17,8 @@ struct Setting {
   bool padded = false, training = true;
 };
 
-// Begins every evaluation with a copy of the state. Otherwise the state would change between the differences.
+// Creates the state anew for every evaluation. Otherwise it would change between the evaluations for central
+// differences.
 OpFunction from_state(const Setting& s, std::int64_t rows) {
   return [s, rows](const std::vector<Var>& v) {
     const ChannelNormState state = state_for(v[0], s.options);
@@ -29,9 +30,9 @@ OpFunction from_state(const Setting& s, std::int64_t rows) {
   };
 }
 
-// Returns the exact cases of the specification's gradient-check matrix and, for the parity of devices and precisions,
-// cases whose backward pass is an estimate, which `large` excludes from differences. Rows are around one block of
-// 64, columns around a warp.
+// Returns cases whose dx is exact, to compare it with central differences, and cases whose dx is an estimate, to
+// compare only devices and precisions (`large`). The numbers of rows are around one and two blocks of 64 rows, and
+// those of columns around a warp.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   const auto add = [&](const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,
@@ -108,11 +109,12 @@ const RegisterOp kChannelNorm({
                         o.filtration = true;
                         o.forward = ForwardAverage::exponential;
                       })},
-    .f32_roundoffs = 2000,  // sums of up to 130 rows, differences of similar terms in dx
+    .f32_roundoffs = 2000,  // sums of up to 65,700 rows, differences of similar terms in dx
     .bf16_roundoffs = 32,
 });
 
-// Padding at the end may have any values and no gradient. It changes no bit of the rest, even across blocks of 64 rows.
+// The last 80 of 140 rows are padding with random x and no gradient. They must not change any bit of the other results,
+// although they reach into further blocks of 64 rows.
 TEST(ChannelNormRules, CN_1_PaddingChangesNoBit) {
   Options hold = filtered(Granularity::layer_sum);
   hold.hold_on_skip = true;
@@ -135,8 +137,8 @@ TEST(ChannelNormRules, CN_1_PaddingChangesNoBit) {
       }
 }
 
-// Two forward passes wait for their backward passes. Each writes its own slot, and psi_ema advances in the order of the
-// backward passes.
+// Two forward passes run before their backward passes, which run in reverse order. Each backward pass writes the window
+// slot of its own forward pass, and psi_ema advances in the order of the backward passes.
 TEST(ChannelNormRules, BackwardBelongsToItsForward) {
   for (Device device : devices()) {
     Options o = Options::un();
@@ -171,7 +173,7 @@ TEST(ChannelNormRules, ForwardWithoutGradientLeavesGradientBuffers) {
   }
 }
 
-// The released form keeps one infinity in run_var forever, and no filter sees it.
+// In the released form, an infinite batch makes run_var infinite forever, and filtration does not skip the batch.
 TEST(ChannelNormUnusualData, ReleasedFormKeepsInfinity) {
   Options o = with_warmup(Options::un_released(), 0);
   o.filtration = true;
@@ -184,7 +186,8 @@ TEST(ChannelNormUnusualData, ReleasedFormKeepsInfinity) {
   EXPECT_TRUE(std::isinf(item(layer.state.run_var)));
 }
 
-// Padding does not change the statistics, whatever its values, neither in the last block with tokens nor after it.
+// Padding that is NaN does not reach the statistics, neither from the block that also has real rows nor from later
+// blocks.
 TEST(ChannelNormUnusualData, CN_1_PaddingDoesNotCount) {
   Tensor x = randn({130, 2}, 1);
   for (std::int64_t i = 2 * 60; i < x.size(); ++i) x.data<double>()[i] = NAN;
@@ -196,8 +199,8 @@ TEST(ChannelNormUnusualData, CN_1_PaddingDoesNotCount) {
   }
 }
 
-// A channel that is zero in one step has GM = 0 for M steps, so outputs grow by 1 / sqrt(eps). With the filter, and a
-// window that is not constant, the step is a downward outlier, and the window never sees the zero.
+// If a channel is zero in one step, GM is almost 0 for M steps, so outputs grow by a factor of about 1 / sqrt(eps).
+// With the filter, the step is a downward outlier, so the zero does not enter the window.
 TEST(ChannelNormUnusualData, UN_16_ZeroChannel) {
   for (bool filter : {false, true}) {
     Options o = with_warmup(Options::un(), 0);
@@ -216,7 +219,7 @@ TEST(ChannelNormUnusualData, UN_16_ZeroChannel) {
   }
 }
 
-// Around 1e4, E[x^2] - E[x]^2 leaves nothing of a variance of 1 in f32.
+// For values around 1e4 with a variance of 1, rounding in f32 would leave nothing of E[x^2] - E[x]^2.
 TEST(ChannelNormUnusualData, CN_1_ChannelsFarFromZeroKeepTheirVariance) {
   const Tensor x = randn({1000, 3}, 7, 1, 1e4).to(DType::f32);
   const Layer exact(Options::bn(), 3, Device::cpu);
@@ -224,7 +227,7 @@ TEST(ChannelNormUnusualData, CN_1_ChannelsFarFromZeroKeepTheirVariance) {
   for (Device device : devices()) {
     const Layer layer(Options::bn(), 3, device, DType::f32);
     const Tensor y = layer.step(x, randn({1000, 3}, 8)).first;
-    // In f32 the mean itself is exact only to half a unit of 1e4, about 5e-4.
+    // In f32, the mean itself has an error of up to half a unit in the last place of 1e4, about 5e-4.
     EXPECT_TRUE(close(y.to(Device::cpu), want, 2e-3)) << name(device);
     EXPECT_TRUE(close(layer.state.run_var, exact.state.run_var, 1e-5)) << name(device);
   }

@@ -28,8 +28,8 @@ TEST(ChannelNorm, UN_1_CN_1_CN_2_CN_3_WorkedByHand) {
   }
 }
 
-// x = (1, 3) has the mean 2 and v = 1. With eps = 3, rstd = 1/2 and z = (-1/2, 1/2). h = (4, 0) has the mean 2, G = -1,
-// and dx = (h - 2 + z) / 2. The running variance takes 1 * 2/1.
+// x = (1, 3) has the mean 2 and the variance v = 1. With eps = 3, rstd = 1/2 and z = (-1/2, 1/2). h = (4, 0) has the
+// mean 2, so G = -1 and dx = (h - 2 + z) / 2. run_var averages the unbiased variance, v 2/1 = 2.
 TEST(ChannelNorm, BN_1_BN_2_WorkedByHand) {
   for (Device device : devices()) {
     Options o = Options::bn();
@@ -44,8 +44,7 @@ TEST(ChannelNorm, BN_1_BN_2_WorkedByHand) {
   }
 }
 
-// The variance of a constant channel is clamped to eps = 1/4. So z = 0, and the statistic's gradient is that of a
-// constant.
+// The variance of a constant channel is clamped to eps = 1/4. So z = 0, and no gradient flows through the variance.
 TEST(ChannelNorm, RBN_1_ConstantChannel) {
   for (Device device : devices()) {
     Options o = Options::rbn();
@@ -68,7 +67,7 @@ TEST(ChannelNorm, CN_5_CN_6_UN_16_UN_17_WindowsAndExponentialAverages) {
     std::vector<double> G;
     for (double q : {99., 1., 2., 4.}) {
       const ChannelResult r = step(o, state, {std::sqrt(q)}, {1});
-      EXPECT_NEAR(r.dx[0], 0, kRounding);  // exact: nothing depends on the scale of one value
+      EXPECT_NEAR(r.dx[0], 0, kRounding);  // exact: y does not depend on the scale of a single value
       G.push_back(1);
       psi_ema = 0.9 * psi_ema + 0.1;
     }
@@ -88,7 +87,8 @@ TEST(ChannelNorm, CN_5_CN_6_UN_16_UN_17_WindowsAndExponentialAverages) {
   }
 }
 
-// A hundredfold value after the window (1, 1.1, 0.9, 1) fires, is recorded as run_var, and gets the exact gradient.
+// After the window (1, 1.1, 0.9, 1), q = 100 is an outlier. It is normalized by its own statistics, and the windows
+// record the old run_var and psi_ema instead of q and G.
 TEST(ChannelNorm, CN_5_CN_6_UN_18_UN_19_OutlierIsKeptOutOfTheWindow) {
   for (Device device : devices())
     for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum, Granularity::pooled}) {
@@ -118,7 +118,7 @@ TEST(ChannelNorm, UN_14_ExponentialForward) {
   }
 }
 
-// After iteration 1000, r corrects the window's statistic to the running one, but by a factor of at most 5.
+// After iteration 1000, r replaces the window's statistic by the running one, but changes y by a factor of at most 5.
 TEST(ChannelNorm, MABN_1_RescalesToTheRunningEstimate) {
   for (Device device : devices())
     for (double x : {2., 1000.}) {

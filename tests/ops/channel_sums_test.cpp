@@ -15,7 +15,7 @@ TEST(ChannelMoments, OfRanksAreThoseOfAllTheirRows) {
         const Tensor own = c.rank() == 0 ? x.slice(0, first) : x.slice(first, x.shape()[0]);
         const ChannelMoments got = channel_moments(own, with_mean, &c);
         EXPECT_EQ(got.count, want.count);
-        // The tolerance is a few roundings of sums of up to 71 squares near 1.
+        // The tolerance allows a few rounding errors in sums of up to 71 squares near 1.
         EXPECT_TRUE(close(got.mean, want.mean, 1e-14)) << first << " and " << second;
         EXPECT_TRUE(close(got.square, want.square, 1e-14)) << first << " and " << second;
       });

@@ -41,7 +41,8 @@ const RegisterOp kConcat({
     .bf16_roundoffs = 0,
 });
 
-// Slices rows and columns, in the middle and at the ends, empty and whole. One row exceeds the CPU's chunk of 16384.
+// The cases slice rows and columns, in the middle and at the ends, with empty and whole slices. In the last case, a row
+// has more than the 16,384 elements of a part of the CPU's loop.
 const RegisterOp kSlice({
     .name = "slice",
     .cases = {slice_case({3, 4}, 1, 1, 3), slice_case({3, 4}, 0, 1, 2), slice_case({2, 3, 2}, 1, 2, 3),
@@ -80,7 +81,7 @@ TEST(Concat, CUT_1_SlicesOfTheOutermostAxisAreViews) {
   EXPECT_TRUE(identical(slice(x, 0, 1, 3).value(), x.value().slice(1, 3)));
 }
 
-// Cutting anywhere and joining again changes nothing, neither forward nor backward.
+// Cutting a tensor anywhere and joining the pieces returns the tensor, and the gradient passes unchanged.
 RC_GTEST_PROP(Concat, CAT_1_CUT_1_JoiningThePiecesGivesTheWhole, ()) {
   const Shape shape{*rc::gen::inRange(1, 4), *rc::gen::inRange(1, 6), *rc::gen::inRange(1, 4)};
   const int axis = *rc::gen::inRange(0, 3);

@@ -1,4 +1,4 @@
-// Tests the products of a convolution by our loops and by oneDNN, in lower precision.
+// Tests the products of a convolution in f32 and bf16, both by our loops and by oneDNN.
 #include "ops/conv2d/conv2d_products.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ const Case kCases[] = {{{2, 32, 32, 3}, {64, 3, 3, 3}, {1, 1}},   {{2, 16, 16, 6
 const Conv2dPass kPasses[] = {Conv2dPass::y, Conv2dPass::dx, Conv2dPass::dweight};
 const char* name(Conv2dPass pass) { return pass == Conv2dPass::y ? "y" : pass == Conv2dPass::dx ? "dx" : "dweight"; }
 
-// The tensors of one product in f64. One of them is the result.
+// The tensors of one product, at first in f64. One of x, weight and y is the result.
 struct Operands {
   Tensor x, weight, y, bias;
 
@@ -52,7 +52,7 @@ struct Operands {
   const Tensor& of(Conv2dPass pass) const { return pass == Conv2dPass::y ? y : pass == Conv2dPass::dx ? x : weight; }
 };
 
-// Runs `body` for every case, pass and lower precision, with the expected result.
+// Calls `body` for every case, pass and precision (f32 and bf16), with the result of our loops in f64.
 template <class Body>
 void for_each_product(const Body& body) {
   for (const Case& c : kCases)
@@ -70,8 +70,8 @@ void for_each_product(const Body& body) {
       }
 }
 
-// Returns the tolerance of sums of up to 2,048 products, each of magnitude 1. bf16 rounds each result once, and our own
-// dx rounds each of up to 25 summands.
+// Returns the tolerance of sums of up to 2,048 products, each of magnitude 1. bf16 rounds each result once, and our dx
+// rounds each of its up to 25 summands as well.
 double tolerance(DType dtype, double bf16_roundoffs) {
   return dtype == DType::f32 ? 1000 * std::ldexp(1, -24) : bf16_roundoffs * std::ldexp(1, -9);
 }
@@ -94,7 +94,7 @@ TEST(Conv2dProducts, CONV_4_CONV_5_CONV_6_OfOnednn) {
     in_f32 += p.dtype == DType::f32;
     EXPECT_TRUE(close(at.of(p.pass), want, tolerance(p.dtype, 2)));
   });
-  // oneDNN was really tested: 19 of 45 products, including at least y and dx of the grouped ones.
+  // oneDNN must have computed at least 19 of the 45 products in f32; otherwise, this test would check too little.
   EXPECT_GE(in_f32, 19);
 }
 

@@ -27,9 +27,9 @@ OpError conv_error(const char* message, const Shape& x, const Shape& weight, Opt
   return error_of_zeros(message, {x, weight, bias}, conv_of(o));
 }
 
-// Some kernels overlap, leave gaps, do not reach the border, are single pixels, or see only padding. There are all
-// kinds of activations (whose slope is from y or from z), with and without a bias, groups of several channels,
-// depthwise convolutions, and more padding at the end.
+// Some kernels overlap, leave gaps, do not reach the border, are single pixels, or see only padding. Slopes of
+// activations are computed from y (relu, tanh) or from z (gelu, silu). Cases have a bias or none, groups of several
+// channels, depthwise convolutions, and more padding at the end.
 std::vector<OpCase> conv_cases() {
   return {conv_case({2, 3, 3, 2}, {2, 2, 2, 2}),
           conv_case({2, 2, 2, 2}, {2, 2, 2, 2}, {}, false),
@@ -89,13 +89,13 @@ const RegisterOp kConv2dChannelsLast({
                conv_error("conv2d_channels_last: x must be f32, f64 or bf16 of rank 4 or more, got f32 [4, 4, 3] on "
                           "cpu",
                           {4, 4, 3}, {5, 3, 2, 2})},
-    // dweight sums up to 144 products.
+    // dweight is a sum of up to 216 products.
     .f32_roundoffs = 400,
     // If no library supports the case, dx sums nine rounded numbers.
     .bf16_roundoffs = 32,
 });
 
-// There is one row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see only
+// The image is a row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see only
 // padding. z = 10002, 21005, 32008, 3003, minus 15000, so dz = 0, 1, 2, 0.
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 2}, {1, 10, 2, 20, 3, 30}),
@@ -121,7 +121,8 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_GroupsWorkedByHand) {
                  conv_of({.groups = 2}));
 }
 
-// Each of two channels has a kernel of one row of three. The three pixels are (1, 10), (2, 20), (3, 30).
+// The image is a column of three pixels, (1, 10), (2, 20), (3, 30), so it meets only the middle column of each
+// channel's kernel: (1, 2, 4) and (0, 1, -1).
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_DepthwiseWorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 3, 1, 2}, {1, 10, 2, 20, 3, 30}),
                                numbers({2, 1, 3, 3}, {9, 1, 9, 9, 2, 9, 9, 4, 9,  //
@@ -137,7 +138,8 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_DepthwiseWorkedByHand) {
                  conv_of({.padding = 1, .groups = 2}));
 }
 
-// Returns y = silu(z) and, with dz = dy silu'(z), the gradients as sums over all kernel entries that hit the image.
+// Returns y = silu(z) and the gradients of x, weight and bias, from dz = dy silu'(z) by definition: as sums over all
+// kernel entries that hit the image.
 std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_shape, Options o) {
   const std::int64_t H = in[0].shape()[1], W = in[0].shape()[2], C = in[0].shape()[3];
   const std::int64_t O = y_shape[3], Kh = in[1].shape()[2], Kw = in[1].shape()[3], of_group = C / o.groups,
@@ -190,7 +192,7 @@ RC_GTEST_PROP(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_EqualTheDefinition
   }
 }
 
-// A patch embedding is the convolution whose stride is the patch. Its places are the tokens.
+// A patch embedding is a convolution whose stride is the patch size. Its output positions are the tokens.
 TEST(Conv2d, CONV_2_PatchesAreAConvolution) {
   Tape tape;
   const Var x = tape.constant(randn({2, 4, 6, 3}, 1)), weight = tape.constant(randn({5, 3, 2, 2}, 2)),
@@ -220,7 +222,8 @@ TEST(Conv2dChannelsLast, ANaNIsNotHiddenByRelu) {
     }
 }
 
-// Computes z as a model without a tape does, repeatedly.
+// Computes convolutions of three shapes in turn, twice, without recording. The second round may reuse what a library
+// has cached for each shape, and must give the same bits.
 TEST(Conv2dChannelsLast, TakesTurnsBetweenShapes) {
   const Tensor weight = randn({16, 16, 3, 3}, 2).to(DType::f32);
   std::vector<Tensor> first;

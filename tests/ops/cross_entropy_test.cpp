@@ -24,8 +24,8 @@ OpCase cross_entropy_case(Shape shape, double eps, Reduction reduction) {
           .f = cross_entropy_of({.label_smoothing = eps, .reduction = reduction})};
 }
 
-// Returns a case with two targets. They are the same class in every third row. The first one's share is 0, 1/3, 2/3 and
-// 1 in turn; in ignored rows it is -1, which must not matter.
+// Returns a case with two targets per row, which are equal in every third row. The share of the first target is 0, 1/3,
+// 2/3 and 1 in turn. In ignored rows, the share is -1, which must have no effect.
 OpCase two_targets_case(Shape shape, double eps, Reduction reduction) {
   OpCase c = cross_entropy_case(shape, eps, reduction);
   Tensor second = random_ids(shape.without(-1), shape[-1], 6), lambda = Tensor::empty(second.shape(), DType::f32);
@@ -52,8 +52,8 @@ OpError two_targets_error(const char* message, Tensor second, Tensor lambda) {
           }};
 }
 
-// The numbers of classes are around one warp and one block of 256 threads. So are the numbers of rows, since a
-// reduction sums over them.
+// The numbers of classes are around one warp and one block of 256 threads. The numbers of rows are too, since a
+// reduction sums over the rows.
 const RegisterOp kCrossEntropy({
     .name = "cross_entropy",
     .cases = {two_targets_case({5, 4}, 0.1, Reduction::mean), two_targets_case({2, 7, 2}, 0, Reduction::sum),
@@ -62,7 +62,7 @@ const RegisterOp kCrossEntropy({
               cross_entropy_case({4, 5}, 0, Reduction::sum), cross_entropy_case({6}, 0.3, Reduction::mean),
               cross_entropy_case({2, 1}, 0, Reduction::mean), cross_entropy_case({3, 33}, 0.1, Reduction::mean),
               cross_entropy_case({300, 3}, 0.1, Reduction::mean), cross_entropy_case({5, 300}, 0.1, Reduction::sum),
-              // The packs end within a round of a block's threads, after one round, and after several.
+              // Depending on the dtype, the packs of a row need one round of a block's threads, two, or several.
               two_targets_case({5, 1032}, 0.1, Reduction::mean), cross_entropy_case({2, 9000}, 0.1, Reduction::sum)},
     .errors =
         {targets_error("cross_entropy: targets must be i64 [2] on cpu, to match logits, which is f32 [2, 3] on cpu, "
@@ -129,7 +129,7 @@ TEST(CrossEntropy, CE_3_NothingCountedGivesZeros) {
         cross_entropy_of({.label_smoothing = 0.1, .reduction = reduction}));
 }
 
-// Far from zero the loss keeps its digits, in f32 and if logits are bf16 and the loss is f32.
+// For logits far from zero, the loss stays accurate, in f32 and for bf16 logits, whose loss is f32.
 TEST(CrossEntropy, CE_1_LargeLogits) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -155,25 +155,25 @@ TEST(CrossEntropy, CE_5_TargetsOutsideMakeTheLossNaNOnCuda) {
   }
 }
 
-// There must be memory for the logits' gradient and a few numbers per row, but not for a second matrix of
+// The passes may allocate the logits' gradient and a few numbers per row, but not a second matrix for the
 // probabilities.
 TEST(CrossEntropy, NeedsNoMemoryForProbabilities) {
   for (const Device device : devices()) {
     const Tensor z = Tensor::zeros({64, 4096}, DType::f32, device);
     const Tensor targets = Tensor::zeros({64}, DType::i64, device);
-    memory::release_cache(device);  // releases blocks of earlier tests, which may be larger than requested
+    memory::release_cache(device);  // cached blocks of earlier tests could be larger than requested
     const std::size_t before = memory::statistics(device).current;
     memory::reset_peak(device);
     Tape tape;
     const Var v = tape.variable(z);
     tape.backward(cross_entropy(v, tape.constant(targets), {.label_smoothing = 0.1}));
-    // A quarter more is allowed, since the allocator rounds sizes up by as much.
+    // The allocator rounds sizes up by at most a quarter. The rest of the factor is for the numbers per row.
     EXPECT_LT(double(memory::statistics(device).peak - before), 1.3 * double(z.bytes())) << name(device);
   }
 }
 
-// If no one else holds the logits, the gradient overwrites them, and the layer before gets the same bits as if they
-// were held. All other memory is small.
+// If nothing else holds the logits, their gradient overwrites them, which saves a matrix. The gradient of the layer
+// before must have the same bits as if the logits were held.
 TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -197,15 +197,15 @@ TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
         gradients[held] = tape.grad(x).to(DType::f64).values<double>();
       }
       EXPECT_EQ(gradients[0], gradients[1]) << name(device);
-      // There is one matrix instead of two, in addition to the memory of the products. With AMX, oneDNN takes two
-      // thirds of a matrix in bf16.
+      // There must be one matrix instead of two, in addition to the memory of the products. With AMX, oneDNN allocates
+      // two thirds of a matrix for them in bf16.
       EXPECT_GT(peaks[1] - peaks[0], 0.9 * bytes) << name(device);
       EXPECT_LT(peaks[0], 1.9 * bytes) << name(device);
     }
 }
 
-// [CE-2] is the cross entropy against the smoothed distribution and, without smoothing, the usual cross entropy. Adding
-// a constant to a row changes nothing.
+// Without smoothing, [CE-2] is the usual cross entropy; with smoothing, it is the cross entropy against the smoothed
+// distribution. Adding a constant to the logits of a row changes nothing.
 RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
   const auto V = *rc::gen::inRange<std::int64_t>(2, 80);
   const auto t = *rc::gen::inRange<std::int64_t>(0, V);
@@ -220,8 +220,9 @@ RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
   RC_ASSERT(std::abs(got - want) <= 1e-11 * (1 + std::abs(want)));
 }
 
-// The rows have p = (1/8, 2/8, 5/8) with targets 1 and 2; p = 1/3 everywhere with targets 2 and 0; the first row's p
-// with target 1 twice; and an ignored row. eps = 1/2, so eps_i = 1/4, and a class has 1/4 of its share plus 1/4.
+// Row 0 has p = (1/8, 2/8, 5/8) and the targets 1 and 2; row 1 has p = 1/3 everywhere and the targets 2 and 0; row 2
+// has the p of row 0 and twice the target 1; row 3 is ignored. eps = 1/2, so eps_i = 1/4, and q of a class is 1/4 of
+// its share plus 1/4.
 TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
   const double ln2 = std::log(2), ln5 = std::log(5), ln8 = std::log(8), ln3 = std::log(3);
   const double of_1 = ln8 / 4 + 2 * ln2 / 2 + (ln8 - ln5) / 4, of_2 = ln8 / 4 + 2 * ln2 / 4 + (ln8 - ln5) / 2,
@@ -239,7 +240,7 @@ TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
                  cross_entropy_of({.label_smoothing = 0.5}));
 }
 
-// If one target has share 1, loss and gradient equal the results of a single target bit for bit, even if the other
+// If one target has the share 1, loss and gradient have the same bits as with only this target, even if the other
 // target's logit is -infinity.
 TEST(CrossEntropy, CE_5_CE_6_AWholeShareIsOneTarget) {
   Tensor logits = randn({20, 7}, 1, 3);

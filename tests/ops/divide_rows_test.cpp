@@ -29,7 +29,8 @@ const RegisterOp kDivideRows({
     .bf16_roundoffs = 16,
 });
 
-// The divisors are 3 and 4. dd = -(1 * 2 - 2 * 3) / 3 in the first row and -(3 * 1 + 4 * 2) / 4 in the second.
+// With eps, the divisors are 3 and 4. dd = -(dy . y) / divisor is -(2 - 6) / 3 in the first row and -(3 + 8) / 4 in the
+// second.
 TEST(DivideRows, DIV_1_DIV_2_DIV_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2, 2}, {6, -9, 4, 8}), numbers({2}, {2.5, 3.5})},
                   .y = {2, -3, 1, 2},

@@ -17,7 +17,8 @@ OpCase dropout_case(const Shape& shape, double p) {
   return random_case({shape}, fmt::format("{}, p = {}", shape, p), dropout_of(p));
 }
 
-// The sizes are around the 8 elements of a Philox block, the 256 of a vectorised call and the 8 * 256 of a CUDA block.
+// The sizes are around the 8 elements of a Philox block, the 256 elements whose random bits the CPU generates at once,
+// and the 8 * 256 elements of a CUDA block in bf16.
 const RegisterOp kDropout({
     .name = "dropout",
     .cases = {dropout_case({2, 3}, 0.5), dropout_case({}, 0.3), dropout_case({7}, 0.1), dropout_case({130}, 0.3),
@@ -40,7 +41,7 @@ OpCase fused_case(std::int64_t rows, std::int64_t columns, double p) {
 OpError fused_error(const char* message, const Shape& bias, const Shape& residual, double p) {
   return error_of_zeros(message, {{2, 8}, bias, residual}, fused_of(p));
 }
-// Makes a case that drops half of the samples, each shape[1] rows long, and also drops elements.
+// Makes a case that drops half of the samples, which have shape[1] rows each or one row, and also drops elements.
 OpCase path_case(const Shape& shape, double p) {
   const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
   return random_case({shape, {shape[-1]}, shape}, fmt::format("{}, p = {}, drop path", shape, p),
@@ -70,9 +71,9 @@ const RegisterOp kFused({
     .bf16_roundoffs = 16,
 });
 
-// The mask comes from the definition, one element at a time. p = 3/4 makes the threshold 3 * 2^14 and the scale 4.
+// Computes the mask from its definition, one element at a time. p = 3/4 makes the threshold 3 * 2^14 and the scale 4.
 TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
-  const std::int64_t n = 5000;  // more than a block of the CPU's loop
+  const std::int64_t n = 5000;  // more than the 4096 elements of a block of the CPU's loop
   const Tensor x = randn({n}, 1);
   for (Device device : devices()) {
     const OpResult all = results_of(dropout_of(0.75), {x}, x, DType::f64, device);
@@ -85,8 +86,8 @@ TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
   }
 }
 
-// Checks with a mask from the definition, one element and one sample at a time. 3/4 of the elements are dropped, and
-// none or half of the samples. If a bias has no gradient, another loop computes dx.
+// Compares the operation with masks from their definition, one element and one sample at a time. 3/4 of the elements
+// are dropped, and either none or half of the samples. If the bias is a constant, another loop computes dx.
 void expect_definition(std::int64_t samples, std::int64_t steps, std::int64_t columns, double path_p, bool constant,
                        Device device) {
   const DropPath path{.p = path_p, .random = {11, 12, 13}, .rows = steps};
@@ -117,7 +118,7 @@ void expect_definition(std::int64_t samples, std::int64_t steps, std::int64_t co
   }
 }
 
-// Rows may end anywhere in a call for 256 elements.
+// Rows end at various places within the 256 elements whose random bits the CPU generates at once.
 TEST(BiasDropoutResidual, DO_4_DO_5_DO_6_FollowTheBits) {
   for (Device device : devices())
     for (auto [samples, steps, columns] : {std::array{40, 3, 7}, {20, 1, 299}, {9, 2, 128}, {16, 8, 1}})
@@ -140,7 +141,8 @@ TEST(Dropout, EverythingIsDroppedNextToOne) {
   for (float value : y.values<float>()) EXPECT_EQ(value, 0);
 }
 
-// The number of kept elements is binomial; we allow 5 standard deviations. The mean of y is that of x.
+// The number of kept elements has a binomial distribution; we allow 5 standard deviations. The mean of y must equal the
+// mean of x within the same limit.
 TEST(Dropout, KeepsTheShareAndTheMean) {
   const int n = 200000;
   for (double p : {0.1, 0.5, 0.9}) {
@@ -155,7 +157,8 @@ TEST(Dropout, KeepsTheShareAndTheMean) {
 }
 
 OpCase drop_case(Activation activation, std::int64_t rows, std::int64_t columns, double p) {
-  // The sum must stay away from relu's kink. x is at least 0.1 from the kink, and the bias is smaller than that.
+  // Keeps the sum away from relu's kink at 0: |x| is at least 0.1, and the biases (standard deviation 0.02) are
+  // smaller.
   return {.label = fmt::format("{} of {} rows of {}, p {}", name(activation), rows, columns, p),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
           .f = [=](const std::vector<Var>& v) { return bias_activation_dropout(v[0], v[1], activation, p, kRandom); }};
@@ -183,8 +186,8 @@ const RegisterOp kSpec({
     .bf16_roundoffs = 16,  // sums of 70 rows
 });
 
-// Compilers for GPUs may contract the product of a term with the sum of dbias. So the tolerance on a GPU is half an
-// epsilon for each of 20 terms of size 3 or less.
+// A GPU compiler may fuse the multiplication in a term of dbias with the addition to the sum, which changes the
+// rounding. So on CUDA, the tolerance is half an epsilon for each of 20 terms of magnitude 3 or less.
 TEST(BiasActivationDropout, ACT_9_HasTheBitsOfTwoOperations) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})

@@ -16,7 +16,7 @@ OpCase derf_case(std::int64_t rows, std::int64_t columns) {
   return c;
 }
 
-// The gradients of alpha and shift sum up to 21,000 terms.
+// The gradients of alpha and shift are sums of up to 21,000 terms.
 const RegisterOp kDyt({
     .name = "dyt",
     .cases = {dyt_case(3, 2), dyt_case(1, 1), dyt_case(2, 33), dyt_case(40, 3), dyt_case(70, 300), dyt_case(2, 0)},
@@ -48,7 +48,7 @@ TEST(Dyt, DYT_1_DYT_2_DYT_3_DYT_4_WorkedByHand) {
                  [](auto& v) { return dyt(v[0], v[1], v[2], v[3]); });
 }
 
-// erf(1/2) = 0.5204998778130465, and its derivative there (2/sqrt(pi)) e^(-1/4) = 0.8787825789354448.
+// erf(1/2) = 0.5204998778130465, and its derivative at 1/2 is (2/sqrt(pi)) e^(-1/4) = 0.8787825789354448.
 TEST(Dyt, DERF_1_DERF_2_DYT_2_DYT_4_WorkedByHand) {
   const double t = 0.5204998778130465, slope = 0.8787825789354448;
   expect_by_hand(

@@ -11,14 +11,15 @@
 namespace foldgrad::testing {
 namespace {
 
-// On CUDA a block compares kTile ids at a time. Up to kWaiting positions of a row wait for the next tile.
+// On CUDA, a block searches kTile ids at a time for its rows. It does not yet add the positions that it found for a row
+// if there are at most kWaiting; they wait for the next tile.
 constexpr int kTile = 1024, kWaiting = 32;
 
 OpCase embedding_case(std::int64_t rows, std::int64_t columns, Shape ids, double scale = 1, std::int64_t padding = -1) {
   return {.label = fmt::format("{} rows of {}, ids {}, scale {}, padding {}", rows, columns, ids, scale, padding),
           .operands = {randn({rows, columns}, 1), random_ids(ids, rows, 2)},
           .f = [=](const std::vector<Var>& v) { return embedding(v[0], v[1], scale, padding); },
-          // By differences, the padding's row would have a gradient.
+          // Central differences would give the padding row a gradient, which is zero by definition.
           .large = padding >= 0};
 }
 
@@ -38,8 +39,8 @@ OpError embedding_error(const char* message, Shape table, std::vector<std::int64
       message, [](const Var& x, const Var& i) { return embedding(x, i); }, table, ids);
 }
 
-// The sizes are around the blocks: 64 columns on the CPU, and 8 rows and strips of 128 columns on CUDA. Some rows have
-// many positions.
+// The sizes are around those of blocks: 64 columns on the CPU; 8 rows and strips of 128 packs on CUDA. In some cases,
+// many positions select the same row.
 const RegisterOp kEmbedding({
     .name = "embedding",
     .cases = {embedding_case(5, 3, {2, 4}, 1.5), embedding_case(1, 1, {3}), embedding_case(7, 2, {1}),
@@ -56,7 +57,7 @@ const RegisterOp kEmbedding({
                embedding_error("embedding: table must be [V, C], got [4, 2, 2]", {4, 2, 2}, {0}),
                lookup_error("embedding: padding_id must be a row of the table [4, 2] or -1, got 4",
                             [](const Var& x, const Var& ids) { return embedding(x, ids, 1, 4); }, {4, 2}, {0})},
-    // Up to 60 positions share a row.
+    // dx sums up to 56 positions.
     .f32_roundoffs = 400,
 });
 
@@ -93,8 +94,9 @@ Tensor table_gradient(Device device, int rows, const std::vector<std::int64_t>& 
       .grads[0];
 }
 
-// Checks sums of random dy, whose last bits depend on the order of positions. The harness's test of thread orders
-// cannot see this order: its dy have so few digits that f32 adds them exactly.
+// Checks that the gradient has the same bits as sums in the order of positions, whatever the order of threads. dy is
+// random, so the last bits depend on the order. The harness's test of thread orders cannot see it: its dy have so few
+// digits that f32 adds them exactly.
 template <class T>
 ::testing::AssertionResult sums_in_order(int rows, int columns, const std::vector<std::int64_t>& ids,
                                          std::int64_t padding) {
@@ -117,7 +119,7 @@ template <class T>
 }
 
 TEST(Embedding, EMB_2_SumsInTheOrderOfPositionsWhateverThreadComesFirst) {
-  constexpr int kRows = 37;  // a few more or fewer than kWaiting positions in two tiles
+  constexpr int kRows = 37;  // in two tiles, a rare row has 32 to 35 positions: kWaiting or a few more
   for (int positions : {kTile - 1, kTile, kTile + 1, 2 * kTile + 77}) {
     const auto ids = like_words(positions, kRows, /*frequent=*/30, /*padding=*/1);
     EXPECT_TRUE(sums_in_order<float>(kRows, 3, ids, 1));
@@ -130,8 +132,8 @@ TEST(Embedding, EMB_2_SumsInTheOrderOfPositionsWhateverThreadComesFirst) {
   EXPECT_TRUE(sums_in_order<bf16>(kRows, 516, ids, 1));
 }
 
-// Row `row` and its neighbour have kWaiting positions each, the maximum that may wait. The next tile has only `row`,
-// while the neighbour still waits.
+// In the first tile, `row` and its neighbour have kWaiting positions each, the most that may wait. All positions of the
+// second tile belong to `row`, so its list is full, while the neighbour's positions still wait.
 TEST(Embedding, EMB_2_ARowMayHaveAllPositionsOfATile) {
   for (std::int64_t row : {3, 7}) {
     std::vector<std::int64_t> ids(2 * kTile + 5, row);
@@ -141,8 +143,8 @@ TEST(Embedding, EMB_2_ARowMayHaveAllPositionsOfATile) {
 }
 
 #ifdef FOLDGRAD_EMULATE
-// No number is read twice. At widths that are and are not whole packs, at most 5 % more sectors are read than
-// necessary.
+// Both passes access each byte that they need once, and at most 5 % more sectors than necessary, whether or not a row
+// is whole packs.
 TEST(Embedding, BothPassesTouchWholeSectors) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int columns : {4, 12, 129, 512, 516}) {
@@ -154,10 +156,11 @@ TEST(Embedding, BothPassesTouchWholeSectors) {
       const emulation::GlobalAccesses accesses = count.result();
       const std::int64_t counted = kPositions - std::count(ids.begin(), ids.end(), 0);
       const std::int64_t least =
-          // The bytes of x, y and dy, and of dx in f32.
+          // A row of x and of y for each position, a row of dy for each that is not padding, and dx in f32.
           columns * ((2 * kPositions + counted) * std::int64_t(size_of(dtype)) + kRows * 4);
       EXPECT_GE(accesses.bytes, least);
-      EXPECT_LE(accesses.bytes, least + (dtype == DType::bf16 ? kRows * columns * 6 : 0));  // dx is rounded
+      // For bf16, a second kernel reads dx in f32 and writes it rounded: 4 + 2 bytes.
+      EXPECT_LE(accesses.bytes, least + (dtype == DType::bf16 ? kRows * columns * 6 : 0));
       EXPECT_LE(double(accesses.sectors), 1.05 * double(accesses.least)) << columns << " columns of " << name(dtype);
     }
 }
@@ -175,8 +178,8 @@ TEST(Embedding, EMB_1_AnUnknownIdGivesNaNOnCuda) {
   EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0, 1}));
 }
 
-// Choosing rows is multiplying by a matrix of zeros and ones. So the gradient is the matrix's transpose times dy,
-// except in the padding's row. The numbers of positions are around warps.
+// Selecting rows is multiplication by a matrix of zeros and ones, so the gradient is the transpose of that matrix times
+// dy, except in the padding row. The numbers of positions are around the size of a warp.
 RC_GTEST_PROP(Embedding, EMB_2_IsTheTransposeOfTheChoice, ()) {
   const int rows = *rc::gen::element(1, 2, 3, 8, 257), columns = *rc::gen::inRange(1, 5),
             positions = *rc::gen::element(0, 1, 31, 32, 33, 200), padding = *rc::gen::inRange(-1, rows);

@@ -9,7 +9,8 @@ OpCase flip_case(const Shape& x, int axis) {
   return random_case({x}, fmt::format("axis {} of {}", axis, x), [axis](auto& v) { return flip(v[0], axis); });
 }
 
-// The axis is the first, a middle one or the last. Its size is odd, even, one, zero, or above a block of 256 threads.
+// The axis is the first, a middle or the last one. Its size is odd, even, 1, 0, or more than the 256 threads of a
+// block.
 const RegisterOp kFlip({
     .name = "flip",
     .cases = {flip_case({2, 3}, 1), flip_case({4, 3}, 0), flip_case({2, 4, 3}, 1), flip_case({2, 1, 3}, 1),

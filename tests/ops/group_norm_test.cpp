@@ -24,7 +24,7 @@ Segments segments_of(const Sizes& s, Samples samples) {
   return Segments(lengths);
 }
 
-// Applies group_norm with `segments` on v's device, or with null for by_row.
+// Applies group_norm to v. Passes `segments` on v's device as the samples, or null if each row is a sample.
 Var group_norm_of(const std::vector<Var>& v, std::int64_t groups, Samples samples, const Segments& segments,
                   double eps = 1e-5) {
   const Segments there = segments.to(v[0].device());
@@ -63,13 +63,14 @@ const RegisterOp kGroupNorm({
                 [](Tape& t) { error_case(t, 2, 3, 1e-5); }},
                {"group_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { group_norm(zeros(t), zeros(t), zeros(t), 1); }}},
-    // dgamma and dbeta sum up to 60 positions.
+    // dgamma and dbeta sum up to 119 rows.
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });
 
-// The channels are separate: (1, 3) and (5, 5), and another sample (9, 9). With eps = 3 the first has mu = 2, sigma2 =
-// 1 and rstd = 1/2; the second has mu = 5 and sigma2 = 0; those of one row have xhat = 0.
+// Each channel is a group. The first sample has the channels (1, 3) and (5, 5). With eps = 3, the first channel has
+// mu = 2, sigma2 = 1 and rstd = 1/2, so xhat = (-1/2, 1/2). xhat is 0 in the second channel, where sigma2 = 0, and in
+// the second sample, which has only one row, (9, 9).
 TEST(GroupNorm, GN_1_GN_2_GN_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({3, 2}, {1, 5, 3, 5, 9, 9}), numbers({2}, {10, 0}), numbers({2}, {5, 7})},
                   .y = {0, 7, 10, 7, 5, 7}},
@@ -78,8 +79,8 @@ TEST(GroupNorm, GN_1_GN_2_GN_3_WorkedByHand) {
                  });
 }
 
-// There is one channel (1, 3) as above. With dy = (1, 0) and gamma = 2, h = (2, 0), <h> = 1 and <h xhat> = -1/2, so dx
-// = (2 - 1 - 1/4, 0 - 1 + 1/4) / 2.
+// The only channel is (1, 3), with xhat = (-1/2, 1/2) as above. With dy = (1, 0) and gamma = 2, h = (2, 0), <h> = 1 and
+// <h xhat> = -1/2, so dx = (2 - 1 - 1/4, 0 - 1 + 1/4) / 2.
 TEST(GroupNorm, GN_4_GN_5_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2, 1}, {1, 3}), numbers({1}, {2}), numbers({1}, {0})},
                   .y = {-1, 1},
@@ -97,7 +98,7 @@ TEST(GroupNorm, GN_2_OneGroupPerRowIsLayerNorm) {
   }
 }
 
-// The results of a sample have the same bits whatever other samples there are.
+// A sample's results have the same bits with and without other samples.
 TEST(GroupNorm, GN_1_GN_4_OtherSamplesChangeNothing) {
   const Tensor x = randn({9, 4}, 1), dy = randn({9, 4}, 2);
   for (Device device : devices()) {

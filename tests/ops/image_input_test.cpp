@@ -17,7 +17,7 @@ OpError input_error(const char* message, Shape shape, DType dtype, ImageStatisti
   return {message, [=](Tape& t) { image_input(t.constant(Tensor::zeros(shape, dtype)), statistics, result); }};
 }
 
-// The numbers of pixels are around one block of 256 threads.
+// The numbers of pixels are below, just above and a multiple of the 256 threads of a block.
 const RegisterOp kImageInput({
     .name = "image_input",
     .cases = {input_case({2, 3, 4, 3}, DType::f64), input_case({1, 1, 1, 3}, DType::f32),
@@ -42,7 +42,7 @@ const RegisterOp kImageInput({
     .no_gradient = "bytes have none",
 });
 
-// 51 / 255 is 1 / 5.
+// Byte 51 is 51 / 255 = 1/5.
 TEST(ImageInput, IMG_1_WorkedByHand) {
   expect_by_hand({.operands = {Tensor::of<std::uint8_t>({1, 1, 2, 3}, {0, 255, 51, 255, 0, 0})},
                   .y = {-1, 2, 0, 1, -2, -1.6},
@@ -52,8 +52,9 @@ TEST(ImageInput, IMG_1_WorkedByHand) {
                  });
 }
 
-// Tests every byte in every dtype. These are rounded: the share, the mean and their difference, which are at most 1 and
-// then divided by 0.24; the standard deviation; and y, which is at most 2.2. In bf16 only y is rounded.
+// Tests every byte in every dtype. The tolerance of f32 and f64 is 17 unit roundoffs: byte / 255, the mean and their
+// difference are at most 1, are each rounded, and are then divided by at least 0.24, which gives 12.5; the roundings of
+// the standard deviation and of y, at most 2.2, give 4.4. In bf16, only the rounding of y matters.
 TEST(ImageInput, IMG_1_EveryByteInEveryType) {
   std::vector<std::uint8_t> bytes;
   for (int i = 0; i < 256; ++i) bytes.insert(bytes.end(), 3, std::uint8_t(i));

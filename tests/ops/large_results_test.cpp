@@ -1,5 +1,5 @@
-// Large results bypass the caches (engine/cpu/write.h). Checks that they have the bits of small results: independent
-// rows are computed once among many others and once separately.
+// Large results bypass the caches (engine/cpu/write.h). Checks that they have the same bits as small results: computes
+// the first rows once together with many others, and once without them.
 #include "engine/cpu/write.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
@@ -14,7 +14,8 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr std::int64_t kColumns = 1000, kFew = 5, kMany = kBypassBytes / 4 / kColumns + 1;  // rows end inside lines
+// Rows of 4,000 bytes end inside a cache line. kMany rows are just enough to bypass the caches.
+constexpr std::int64_t kColumns = 1000, kFew = 5, kMany = kBypassBytes / 4 / kColumns + 1;
 
 // Returns f64 numbers that f32 can represent.
 Tensor values(Shape shape) {

@@ -8,7 +8,7 @@ namespace {
 
 OpCase layer_norm_case(std::int64_t rows, std::int64_t columns, double mean = 0) {
   return {.label = fmt::format("{} rows of {} around {}", rows, columns, mean),
-          // gamma is random, too: if all entries were equal, a backward pass that misplaces gamma would look right.
+          // gamma is random, too: if its entries were equal, a backward pass that mixes them up would seem correct.
           .operands = {randn({rows, columns}, /*seed=*/1, /*scale=*/1, mean), randn({columns}, 2), randn({columns}, 3)},
           .f = [](auto& v) { return layer_norm(v[0], v[1], v[2]); }};
 }
@@ -23,7 +23,7 @@ const RegisterOp kLayerNorm({
                 [](Tape& t) { layer_norm(zeros(t), zeros(t), zeros(t)); }},
                {"layer_norm: eps must be positive, got 0",
                 [](Tape& t) { layer_norm(zeros(t, 8), zeros(t, 8), zeros(t, 8), 0); }}},
-    // dgamma and dbeta sum over the rows, of which row_cases() has up to 70.
+    // dgamma and dbeta sum the rows: up to 70 in row_cases().
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });
@@ -38,7 +38,8 @@ TEST(LayerNorm, LN_1_LN_2_LN_3_LN_4_LN_5_WorkedByHand) {
                  [](auto& v) { return layer_norm(v[0], v[1], v[2], /*eps=*/3); });
 }
 
-// row_sums_kernel has fewer warps (2,048) than rows. Sums of 2,100 terms below 10 are off by at most 2100^2 10 2^-53.
+// There are more rows than the 2,048 warps of row_sums_kernel, so some warps add two rows. The error of a sum of 2,100
+// terms below 10 is at most 2100^2 10 2^-53.
 TEST(LayerNorm, LN_5_SumsOverManyRows) {
   for (std::int64_t columns : {3, 8}) {
     const OpCase c = layer_norm_case(2100, columns);
@@ -51,7 +52,8 @@ TEST(LayerNorm, LN_5_SumsOverManyRows) {
   }
 }
 
-// E[x^2] - E[x]^2 would lose a variance of 1 around 1e4 in f32. The second pass keeps the variance.
+// In f32, E[x^2] - E[x]^2 would lose a variance of 1 at a mean of 1e4, since the squares are 1e8. The mean of
+// (x - mu)^2, in a second step, keeps it.
 TEST(LayerNorm, LN_1_RowsFarFromZeroKeepTheirVariance) {
   const Tensor x = randn({4, 300}, /*seed=*/7, /*scale=*/1, /*mean=*/1e4).to(DType::f32);
   const auto normalized = [](const Tensor& rows) {
@@ -60,7 +62,8 @@ TEST(LayerNorm, LN_1_RowsFarFromZeroKeepTheirVariance) {
               zero = tape.constant(Tensor::zeros({300}, rows.dtype(), rows.device()));
     return layer_norm(tape.constant(rows), one, zero).value();
   };
-  // A unit of f32 is 1e-3 at 1e4. mu is exact to a few units, since it comes from a sum of 300 such values.
+  // Neighbouring f32 numbers differ by 1e-3 at 1e4. mu comes from a sum of 300 such values, so its error is a few times
+  // that.
   for (Device device : devices()) EXPECT_TRUE(close(normalized(x.to(device)), normalized(x.to(DType::f64)), 4e-3));
 }
 

@@ -19,7 +19,7 @@ OpError linear_error(const char* message, std::vector<Shape> shapes) {
   return error_of_zeros(message, std::move(shapes), linear_of);
 }
 
-// For the sums of db, columns are around a warp, and there are rows for several blocks.
+// One case has more columns than a warp has threads, and enough rows for db to be summed by several blocks.
 const RegisterOp kLinear({
     .name = "linear",
     .cases = {linear_case({3, 2}, 4), linear_case({2, 2, 3}, 2, false), linear_case({1, 1}, 1), linear_case({5}, 3),
@@ -35,7 +35,7 @@ const RegisterOp kLinear({
                             "on cpu",
                             {{2, 3}, {4, 3}, {3}}),
                linear_error("linear: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu", {{}, {4, 3}})},
-    // Sums of up to 64 products.
+    // y sums up to 64 products.
     .f32_roundoffs = 400,
 });
 
@@ -46,7 +46,7 @@ TEST(Stacked, RowsOneAfterAnother) {
   EXPECT_THROW(stacked({x, x.to(DType::f64)}), std::invalid_argument);
 }
 
-// The operands are powers of two and small integers, so that every order of summation is exact.
+// All numbers are small integers, so sums are exact in every order.
 TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
   expect_by_hand(
       {.operands = {numbers({2, 2}, {1, 2, 3, 4}), numbers({3, 2}, {1, 0, 0, 1, 2, -1}), numbers({3}, {10, 20, 30})},
@@ -56,7 +56,8 @@ TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
       linear_of);
 }
 
-// Folding relies on this: a diagonal map before the layer equals the layer with scaled columns, and a shift is a bias.
+// Folding relies on this: a scale of the input can move into the columns of W, and a shift t of the input becomes the
+// bias W t + b.
 RC_GTEST_PROP(Linear, LIN_1_ScaleAndShiftOfTheInputMoveIntoTheLayer, ()) {
   const int rows = *rc::gen::inRange(1, 6), in = *rc::gen::inRange(1, 9), out = *rc::gen::inRange(1, 9);
   Tape tape;
@@ -83,9 +84,9 @@ TEST(PackedLinear, WorkedByHand) {
   }
 }
 
-// The library makes a primitive for every number of rows, packs weights once, and pads odd sizes. It may lack some of
-// the activations, or confuse their names. The tolerances are those of sums of 130 products in f32, and of one rounding
-// of the result to bf16.
+// oneDNN creates a primitive for each number of rows, packs the weights once, and pads odd sizes, so we test various
+// sizes. It lacks some activations, and we may map others to the wrong oneDNN algorithm, so we test all. The tolerances
+// allow for sums of up to 130 products in f32, and for one rounding of the result to bf16.
 TEST(PackedLinear, IsTheProductAndWhatFollows) {
   std::vector<std::pair<std::optional<Activation>, double>> all_that_follows{{{}, 0}, {{}, 0.5}};
   for (const Activation f : kActivations) all_that_follows.emplace_back(f, 0);
@@ -107,7 +108,8 @@ TEST(PackedLinear, IsTheProductAndWhatFollows) {
       }
 }
 
-// NaN in some rows of x does not change the others, even if the library reads beyond a row (nan_rows_test.cpp).
+// A NaN in a row of x does not change the results of other rows, even if oneDNN reads beyond the end of a row
+// (nan_rows_test.cpp).
 TEST(PackedLinear, NaNStaysInItsRow) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   constexpr std::int64_t n = 48;

@@ -17,8 +17,8 @@ OpError pool_error(const char* message, const Shape& x, MaxPool2dOptions o = {})
   return error_of_zeros(message, {x}, pool_of(o));
 }
 
-// Some kernels overlap, leave gaps, or do not reach the border. The channels fill one chunk of 64 or more than two
-// chunks, or leave a remainder after whole vectors.
+// In some cases, windows overlap, leave gaps between them, or do not reach the border. Channels are fewer than a
+// vector, a chunk of 64, or two chunks and one more.
 const RegisterOp kMaxPool2d({
     .name = "max_pool2d",
     .cases = {pool_case({2, 4, 5, 3}, {.kernel = 3, .stride = 2, .padding = 1}), pool_case({1, 4, 6, 2}),
@@ -62,7 +62,8 @@ TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
 
 const OpFunction kThree = pool_of({.kernel = 3, .stride = 1, .padding = 1});
 
-// Returns [y, dx] of a row of three neighbours for dy = 1, 2, 4, ... in the last of `channels` equal channels.
+// Pools a one-row image of `channels` equal channels with kThree, so each window has a pixel and its two neighbours,
+// and dy = 1, 2, 4, ... Returns y and dx of the last channel.
 std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dtype, Device device, int channels) {
   const std::int64_t n = std::int64_t(row.size());
   std::vector<double> values, powers;
@@ -80,7 +81,7 @@ std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dt
   return last;
 }
 
-// Tests one channel, and the number of channels that the CPU compares at once.
+// Tests one channel, and a chunk of 64, which the CPU compares in vectors.
 TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -94,15 +95,16 @@ TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
       }
 }
 
-// 1e8 + 1 is 1e8 in f32, so the sum shows the order of the places.
+// All three windows choose the 9, so its dx is 1e8 - 1e8 + 1. In f32, 1e8 + 1 = 1e8, so dx is 0 unless the 1 of the
+// last window is added last.
 TEST(MaxPool2d, POOL_2_SumsInTheOrderOfPlaces) {
   const Tensor x = numbers({1, 1, 3, 1}, {0, 9, 0}), dy = numbers({1, 1, 3, 1}, {1e8, -1e8, 1});
   for (Device device : devices())
     EXPECT_EQ(results_of(kThree, {x}, dy, DType::f32, device).grads[0].values<float>(), (std::vector<float>{0, 1, 0}));
 }
 
-// Compares with the definition, in which every maximum sends its dy back. x has few different integers, so many values
-// are equal.
+// Compares with the definition: each window takes its first maximum, and adds its dy to that pixel. x has only four
+// different values, so many windows have several maxima.
 RC_GTEST_PROP(MaxPool2d, POOL_1_POOL_2_EqualTheDefinition, ()) {
   const int H = *rc::gen::inRange(1, 8), W = *rc::gen::inRange(1, 8), C = *rc::gen::element(1, 2, 3, 9, 37, 64),
             K = *rc::gen::inRange(1, std::min({H, W, 4}) + 1), stride = *rc::gen::inRange(1, 4),

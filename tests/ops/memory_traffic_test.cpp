@@ -1,4 +1,4 @@
-// Tests how many times memory-bound kernels read and write their matrices, and in how many sectors.
+// Tests how often memory-bound kernels read and write their matrices, and whether warps access whole sectors.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include <cmath>
 #include <functional>
@@ -34,13 +34,13 @@ constexpr Random kRandom = {.seed = 1, .stream = 2, .step = 3};
 
 struct Passes {
   std::string name;
-  int forward, backward;  // number of passes over matrices [rows, columns]
+  int forward, backward;  // number of matrices [rows, columns] that a pass reads and writes
   OpFunction f;           // of x [rows, columns] and two vectors [columns]
   bool by_rows = false;   // true if engine/cpu/row_op.h runs it
-  int long_rows = 0;      // number of further backward passes if a warp cannot hold a row and its terms of sums
+  int long_rows = 0;      // further matrices in the backward pass if a row and its column sums do not fit a warp
 };
 
-// Forward passes read operands and write a result. Backward passes write dx and read the tensors on which it depends.
+// A forward pass reads x and writes y. A backward pass reads dy, and also x or y if dx depends on it, and writes dx.
 const std::vector<Passes> kMemoryBound = {
     {"scale", 2, 2, [](auto& v) { return scale(v[0], 3); }},
     {"relu", 2, 3, [](auto& v) { return relu(v[0]); }},
@@ -54,7 +54,7 @@ const std::vector<Passes> kMemoryBound = {
     {"softmax", 2, 3, [](auto& v) { return softmax(v[0]); }, true},
 };
 
-// Records a gain or bias as models do. Gradients are f32 even if values are rounded to bf16.
+// Records a gain or bias as models do: its gradient is f32 even if its value is rounded to bf16.
 Var recorded(Tape& tape, Parameter& p, DType dtype) {
   return dtype == DType::bf16 ? tape.parameter(p, p.value.to(dtype)) : tape.parameter(p);
 }
@@ -63,7 +63,8 @@ Tensor on_device(const Shape& shape, unsigned seed, DType dtype) {
   return randn(shape, seed).to(dtype).to(Device::cuda);
 }
 
-// Calls measure(forward, run) for the forward and the backward pass. `run` runs the pass, and measure() must call it.
+// Calls measure(true, run) for the forward pass and measure(false, run) for the backward pass. measure() must call
+// run(), which runs the pass.
 template <class Measure>
 void both_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype, const Measure& measure) {
   const DType master = dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -80,7 +81,7 @@ void run(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype)
   both_passes(op, rows, columns, dtype, [](bool, const auto& pass) { pass(); });
 }
 
-// Expects that a run moves this number of bytes in whole sectors.
+// Checks that run() reads and writes `bytes` bytes in total, in whole sectors.
 template <class Run>
 void expect_bytes(std::int64_t bytes, const Run& run) {
   const emulation::CountAccesses accesses;
@@ -100,8 +101,8 @@ void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DT
   });
 }
 
-// A row takes a few lanes of a warp, a warp and one more pack, several packs per thread, or a block, or has an odd
-// length. Kernels that keep rows in registers take only whole packs.
+// The rows take a few lanes of a warp, a warp and one more pack, several packs per lane, or a block, or have an odd
+// length. Row operations are tested only with whole packs, since only such rows stay in registers and are read once.
 TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
   for (const Passes& op : kMemoryBound)
     for (const auto& [rows, columns] :
@@ -110,7 +111,7 @@ TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
         for (const DType dtype : {DType::f32, DType::bf16}) expect_passes(op, rows, columns, dtype);
 }
 
-// A surplus block would do nothing, or repeat work.
+// Checks that no block is superfluous: it would do nothing, or repeat work.
 TEST(MemoryTraffic, EachThreadHasAnElement) {
   for (const Passes& op : kMemoryBound)
     for (const auto& [rows, columns] : {std::pair{40, 512}, {100, 64}, {20, 1032}})
@@ -127,7 +128,7 @@ TEST(MemoryTraffic, EachThreadHasAnElement) {
       }
 }
 
-// The sums over rows are those of gains and biases, and of a channel's statistics.
+// Tests the kernels that sum over rows: for gradients of gains and biases, and for statistics of channels.
 TEST(MemoryTraffic, SumsMeetNoBankMoreThanTwice) {
   constexpr std::int64_t kRows = 9;  // more rows would not change a block
   for (const std::int64_t columns : {16, 40, 512, 1000, 33})
@@ -148,12 +149,12 @@ TEST(MemoryTraffic, SumsMeetNoBankMoreThanTwice) {
 
 struct Cells {
   std::string name;
-  double forward, backward;  // number of matrices of x's size
+  double forward, backward;  // number of matrices of x's size that a pass reads and writes
   OpFunction f;              // of x [8, 6, C]
 };
 
-// These operations read or write scattered elements. Pooling walks down the rows of several samples at once, so short
-// rows must be whole sectors.
+// These operations read or write scattered elements. For pooling, a warp can read the same step of several samples at
+// once, so short rows must be whole sectors.
 const std::vector<Cells> kByCells = {
     {"mean_pool", 1 + 1 / 6., 1, [](auto& v) { return mean_pool(v[0]); }},
     {"weighted_pool", 1 + 1 / 6., 2, [](auto& v) { return weighted_pool(v[0], v[1]); }},
@@ -161,7 +162,7 @@ const std::vector<Cells> kByCells = {
      [](auto& v) {
        return permute(v[0], {1, 0, 2});
      }},
-    // If one value is both parts, a separate kernel adds their gradients.
+    // Both parts are the same value, so a separate kernel adds their gradients, which reads two and writes one.
     {"concat", 4, 7,
      [](auto& v) {
        return concat({v[0], v[0]}, 1);
@@ -191,8 +192,8 @@ TEST(MemoryTraffic, EveryNumberMovesOnceAtPlacesOfItsOwn) {
       }
 }
 
-// Groups are whole sectors. The forward pass reads x three times, for the mean, the deviations and y. The backward pass
-// reads both matrices twice, for means and dx, and once more for gamma and beta.
+// The columns of each group are whole sectors. The forward pass reads x three times: for the mean, the variance and y.
+// The backward pass reads x and dy three times: for means, for dx, and for dgamma and dbeta.
 TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
   for (const std::int64_t columns : {48, 240, 1536})
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -209,7 +210,8 @@ TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
     }
 }
 
-// The tiles have edges inside the matrix. Rows that are not whole packs are not whole sectors either.
+// Some tiles reach beyond the matrix. Its rows and columns, 80 and 48 elements, are whole packs, since others would not
+// be whole sectors.
 TEST(MemoryTraffic, PermuteTransposesInWholeSectors) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Tape tape;
@@ -219,7 +221,7 @@ TEST(MemoryTraffic, PermuteTransposesInWholeSectors) {
   }
 }
 
-// The last part ends within a pack.
+// sum() divides x into four parts of different lengths. image_input() reads one byte for each value that it writes.
 TEST(MemoryTraffic, SumReadsOnceAndImagesOfBytesAreReadAsSuch) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const std::int64_t size = std::int64_t(size_of(dtype)), n = 3 * 4096 + 40 + 16 / size;
@@ -235,8 +237,8 @@ TEST(MemoryTraffic, SumReadsOnceAndImagesOfBytesAreReadAsSuch) {
   }
 }
 
-// Windows do not overlap, and the place of each maximum is a byte. Skipped pixels are between the others, so the others
-// must be whole sectors.
+// Windows do not overlap, and each result is a value and one byte, the place of its maximum. A warp can read a
+// pixel of each of several windows at once. These pixels are not adjacent, so each must be whole sectors.
 TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
   for (const std::int64_t channels : {64, 144, 512})
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -248,7 +250,8 @@ TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
     }
 }
 
-// With the most classes that registers can hold, each logit is read once, and once more for the gradient.
+// The registers of a block can hold the logits of 16,384 classes, so the forward pass reads each logit only once. The
+// backward pass reads it once more, and writes its gradient.
 TEST(MemoryTraffic, CrossEntropyReadsLogitsOnce) {
   for (const std::int64_t classes : {40, 1000, 10152}) {
     SCOPED_TRACE(classes);

@@ -1,5 +1,5 @@
-// Tests operations as nodes of ONNX, in the form of text: Slice(x0, [2], [4], [1]). For the operations of models, tests
-// such as tests/python/onnxruntime_test.py compare the results of the nodes.
+// Tests the ONNX nodes of operations, written as text, for example Slice(x0, [2], [4], [1]). Other tests, such as
+// tests/python/onnxruntime_test.py, run exported models and compare their results.
 #include <fmt/ranges.h>
 
 #include "engine/graph/description.h"
@@ -41,7 +41,7 @@ class TextGraph final : public OnnxGraph {
   std::string initializer(const std::string& name, const Tensor&) override { return name; }
 };
 
-// The operands x0, x1, ... of the newest node of a tape.
+// The operands x0, x1, ... of the last node of a tape.
 class TextOperands final : public OnnxOperands {
  public:
   explicit TextOperands(const Tape& tape) : tape_(tape), node_(*tape.nodes().back()) {}
@@ -63,7 +63,7 @@ class TextOperands final : public OnnxOperands {
   const Node& node_;
 };
 
-// Checks that `text` is the node that f records for operands x0, x1, ... of these shapes.
+// Checks that `text` is the ONNX form of the last node that f records for operands x0, x1, ... of these shapes.
 void expect_onnx(const std::string& text, const std::vector<Shape>& shapes, const OpFunction& f) {
   Tape tape;
   std::vector<Var> x;

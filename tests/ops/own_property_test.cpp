@@ -1,4 +1,4 @@
-// The example of docs/verify.md for a user's own property.
+// docs/verify.md shows this test as an example of how users can add properties.
 #include "ops/rms_norm/rms_norm.h"
 #include "tests/harness/generators.h"
 

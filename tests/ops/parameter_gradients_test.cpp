@@ -1,6 +1,6 @@
 // A parameter that is rounded to bf16 (Tape::parameter) has an f32 gradient. It equals the gradient that the operation
 // computes in f32 from the same numbers, except for the order of summation. Rounding to bf16 would add a relative error
-// of up to 2^-9.
+// of up to 2^-8.
 #include <random>
 
 #include "ops/activation/activation.h"
@@ -23,7 +23,7 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr std::int64_t kRows = 300, kColumns = 24;  // sums of some hundred terms
+constexpr std::int64_t kRows = 300, kColumns = 24;  // gradients sum at least 300 terms
 
 struct Case {
   const char* name;
@@ -37,7 +37,8 @@ std::vector<Case> cases() {
   const Shape column{kColumns}, scalar{1};
   static const Tensor ids = [] {
     std::vector<std::int64_t> rows(kRows * kColumns);
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = std::int64_t(i * i % 5);  // no index chooses the sixth row
+    // All ids are 0, 1 or 4, so the other three rows get no gradient.
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = std::int64_t(i * i % 5);
     return Tensor::of<std::int64_t>({kRows * kColumns}, rows);
   }();
   const auto channels = [=](const ChannelNormOptions& options) {
@@ -86,7 +87,7 @@ class ParameterGradients : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Operations, ParameterGradients, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Returns numbers that bf16 can represent, with both signs; most are not powers of two.
+// Returns random multiples of 1/64 between -2 and 2, all of which bf16 can represent.
 Tensor random_numbers(const Shape& shape, unsigned seed, Device device) {
   std::mt19937 random(seed);
   std::vector<float> v(shape.elements());
@@ -116,8 +117,8 @@ TEST_P(ParameterGradients, AreAsExactAsInF32) {
       const std::vector<float> w = want[k].grad.values<float>(), g = got[k].grad.values<float>();
       float largest = 0;
       for (float x : w) largest = std::max(largest, std::abs(x));
-      // Sums of up to 7,200 terms are added in another order. In the worst case, the error is 7,200 roundoffs of the
-      // sum of the absolute terms; in practice it is a few hundred roundoffs of the result.
+      // The two gradients add up to 7,200 terms in different orders. In the worst case, they differ by 7,200 roundoffs
+      // of the sum of the absolute terms; in practice, by a few hundred roundoffs of the result.
       for (std::size_t i = 0; i < w.size(); ++i)
         EXPECT_NEAR(w[i], g[i], 2e-5 * largest) << name(device) << " parameter " << k << " element " << i;
     }

@@ -18,8 +18,8 @@ OpError permute_error(const char* message, const Shape& x, const std::vector<int
   return error_of_zeros(message, {x}, permute_of(axes), dtype);
 }
 
-// Rows are copied, matrices are transposed, and axes merge or vanish. The sizes are tiles of 64 (CPU) and 32 (CUDA),
-// one more and one less.
+// Some cases copy rows, others transpose matrices; some axes can be merged, or have size 1 and be dropped. Sizes are
+// around multiples of the tile sizes, 64 on the CPU and 32 on CUDA.
 const RegisterOp kPermute({
     .name = "permute",
     .cases = {permute_case({2, 3}, {1, 0}), permute_case({2, 3, 4}, {1, 0, 2}), permute_case({2, 3, 4}, {2, 0, 1}),
@@ -42,7 +42,7 @@ const RegisterOp kPermute({
     .bf16_roundoffs = 0,
 });
 
-// Axis sizes 2, 3, 1: y[c, a, b] = x[a, b, c].
+// x has the sizes 2, 1, 3, and y[c, a, b] = x[a, b, c].
 TEST(Permute, PER_1_PER_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({2, 1, 3}, {0, 1, 2, 10, 11, 12})},
                   .y = {0, 10, 1, 11, 2, 12},
@@ -52,7 +52,7 @@ TEST(Permute, PER_1_PER_2_WorkedByHand) {
                  permute_of({2, 0, 1}));
 }
 
-// On the CPU, columns take more than one part of 16384.
+// The CPU divides the 16,450 columns of the result into two parts, of at most 16,384.
 TEST(Permute, PER_1_LongRows) {
   Tape tape;
   const Tensor x = randn({16450, 2}, 1), y = permute(tape.constant(x), {1, 0}).value();
@@ -60,7 +60,7 @@ TEST(Permute, PER_1_LongRows) {
     ASSERT_EQ(y.data<double>()[i % 2 * 16450 + i / 2], x.data<double>()[i]) << i;
 }
 
-// Compares with the definition, index by index, for all axes.
+// Compares every element with the definition, for random orders of one to six axes.
 RC_GTEST_PROP(Permute, PER_1_EveryElementIsInItsPlace, ()) {
   const int rank = *rc::gen::inRange(1, 7);
   std::vector<int> axes(rank);

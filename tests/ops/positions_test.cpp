@@ -20,7 +20,7 @@ OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t
   return random_case({{B, T, C}, {rows, C}}, with_learned);
 }
 
-// Makes an error case with one sentence of `places` tokens, and a table of `rows` rows of 4.
+// Makes an error case with one sentence of `places` tokens, and a table of `rows` rows and 4 columns.
 OpError sinusoidal_error(const char* message, Shape x, std::int64_t places, std::int64_t rows,
                          DType dtype = DType::f32) {
   return {message, [=](Tape& t) {
@@ -60,7 +60,8 @@ const RegisterOp kLearned({
                learned_error("learned_positions: x must be [B, T, C], got [2, 3, 4, 5]", {2, 3, 4, 5}, {3, 4})},
 });
 
-// The numbers are those of fairseq's table for C = 512 at position 2, which is the first token's.
+// The expected numbers are from fairseq's table for C = 512, row 2, which is for the first token. Row 1 is for padding,
+// and zero.
 TEST(Positions, POS_1_AsInFairseq) {
   const Tensor table = sinusoidal_table(4, 512, DType::f64);
   const double* row = table.data<double>() + 2 * 512;
@@ -84,7 +85,7 @@ TEST(Positions, POS_1_AnOddWidthEndsInZeros) {
   EXPECT_EQ(table[3], 1);  // cos 0
 }
 
-// The table's row p contains p, which shows the positions.
+// Row p of the table contains p, so y - 100 is each token's position.
 TEST(Positions, POS_2_POS_3_CountsTheTokensOfEachSentence) {
   expect_by_hand({.operands = {Tensor::full({5, 1}, 100, DType::f64)},
                   .y = {102, 103, 102, 103, 104},

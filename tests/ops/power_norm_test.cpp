@@ -21,7 +21,8 @@ PowerNormState copy_of(const PowerNormState& s) {
   return {s.phi.clone(), s.nu_ema.clone(), s.iters.clone(), s.skips.clone()};
 }
 
-// Begins every evaluation with a copy of the state. In training, dx is an estimate, so differences leave it out.
+// Makes a case in which every evaluation begins with the same state. In training, dx is an estimate, so `large`
+// excludes the case from the comparison with central differences.
 OpCase power_case(const std::string& label, bool training, bool padded, std::int64_t rows, std::int64_t columns) {
   return {.label = label,
           .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
@@ -57,7 +58,7 @@ const RegisterOp kPowerNorm({
           [](Tape& t) { run(t, {}, 3, 4); }},
          {"power_norm: eps must not be negative, got -1", [](Tape& t) { run(t, {.eps = -1}); }},
          {"power_norm: alpha must be in [0, 1], got 1.5", [](Tape& t) { run(t, {.alpha_backward = 1.5}); }}},
-    .f32_roundoffs = 2000,  // as channel_norm
+    .f32_roundoffs = 2000,  // as in channel_norm_test.cpp
     .bf16_roundoffs = 32,
 });
 
@@ -79,7 +80,8 @@ Result step(const Options& o, const PowerNormState& state, const std::vector<dou
               Tensor::zeros({1}, DType::f64));
 }
 
-// At t = 2, in warm-up, z is from q = 4; phi is (3 * 1/2 + 4/2), then 0.9 of that + 0.1 * 4; nu_ema = 2, psi = 0.2.
+// With x = 2, q = 4. t = 2 is during warm-up, so z = 2 / sqrt(q) = 1. phi becomes 3 * 1/2 + 4/2 = 3.5, then
+// 0.9 * 3.5 + 0.1 * 4. With nu_ema = 2, h' = 3 - 0.1 * 2 * 1. Without warm-up, the next step divides by sqrt(phi).
 TEST(PowerNorm, PN_1_PN_2_PN_3_WorkedByHand) {
   for (Device device : devices()) {
     Options o{.eps = 0};
@@ -98,7 +100,7 @@ TEST(PowerNorm, PN_1_PN_2_PN_3_WorkedByHand) {
   }
 }
 
-// dgamma and dbeta are gradients, dx is not.
+// dgamma and dbeta must equal central differences. dx is an estimate, so it must not.
 TEST(PowerNorm, PN_3_EstimateOfDxLeavesDgammaAndDbetaExact) {
   for (std::int64_t warmup : {0, 10000}) {
     PowerNormState state = state_at(9, 3, DType::f64, Device::cpu);
@@ -144,7 +146,7 @@ class PowerNormModel {
   // Runs one iteration. x and dy are [C][P]; `real` is [P] and 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
                  const Column& beta) {
-    ++iters;  // the first is 1
+    ++iters;  // the first iteration is 1
     ModelStep out{Columns(x.size()), Columns(x.size()), Column(x.size(), 0), Column(x.size(), 0), {}, {}, false};
     Real n = 0;
     for (int m : real) n += m;
@@ -167,7 +169,7 @@ class PowerNormModel {
     if (iters < o.warmup) phi[c] = phi[c] * (t - 1) / t + q / t;
     phi[c] = alpha * phi[c] + (1 - alpha) * q;
   }
-  // Computes [PN-1] and [PN-3]; `root` is the divisor of x.
+  // Computes [PN-1] and [PN-3], with the divisors `root` of x and `root_q` of h'.
   void backward(std::size_t c, const Column& x, const Column& dy, Real gamma, Real beta, Real root, Real root_q,
                 bool writes, ModelStep& out) {
     Real sum = 0;
@@ -185,7 +187,7 @@ class PowerNormModel {
   const PowerNormOptions o;
 };
 
-// The number of steps of each kind in histories.
+// The number of steps of each kind that histories reached.
 using Reached = std::map<std::string, int>;
 
 struct PowerNormKind {
@@ -216,7 +218,8 @@ struct PowerNormKind {
 };
 using PowerNormHistory = History<PowerNormKind>;
 
-// Counts the compared steps; throws at a difference.
+// Runs history `h` on the model and on power_norm, and throws if a result differs. Adds the steps of each kind to
+// `reached`.
 void follow(const PowerNormHistory& h, Device device, Reached& reached) {
   const std::int64_t C = std::int64_t(h.channels());
   PowerNormModel model(h.options, int(C));
@@ -276,7 +279,7 @@ const RegisterOp kGroupRms({
     .errors = {{"group_rms: groups must divide 6 channels, got 4", [](Tape& t) { group_rms(zeros(t, 2, 6), 4); }}},
 });
 
-// x = (3, 4) is in one group: 9 + 16 = 25, the mean is 12.5, and eps = 3.5 makes the root 4.
+// The first group is (3, 4): the mean square is (9 + 16) / 2 = 12.5, and eps = 3.5 makes the root 4.
 TEST(GroupRms, PN_4_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 4}, {3, 4, 0, 0})}, .y = {0.75, 1, 0, 0}},
                  [](auto& v) { return group_rms(v[0], 2, 3.5); });

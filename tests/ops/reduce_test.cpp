@@ -9,7 +9,7 @@ OpFunction of_one(Var (*f)(const Var&)) {
   return [f](auto& v) { return f(v[0]); };
 }
 
-// 5000 elements are two parts.
+// 5,000 elements are two parts, of at most 4,096 each.
 const RegisterOp kSum({
     .name = "sum",
     .cases = {random_case({{3, 4}}, of_one(sum)), random_case({{}}, of_one(sum)), random_case({{257}}, of_one(sum)),
@@ -31,7 +31,7 @@ TEST(Reduce, RED_1_RED_2_WorkedByHand) {
   expect_by_hand({.operands = {x}, .y = {4}, .dy = {8}, .gradients = {{2, 2, 2, 2}}}, of_one(mean));
 }
 
-// The scalar of bf16 elements is f32. If it were rounded to bf16, a sum of 257 ones would be 256.
+// The sum of bf16 elements is f32. In bf16, the sum of 257 ones would be rounded to 256.
 TEST(Reduce, RED_1_ScalarsOfBf16AreF32) {
   for (Device device : devices()) {
     Tape tape;
@@ -41,7 +41,7 @@ TEST(Reduce, RED_1_ScalarsOfBf16AreF32) {
   }
 }
 
-// Each element counts once, whatever the number of parts and the remainder in each.
+// The sums show that every element counts once, for 1 to 64 parts with and without remainders.
 TEST(Reduce, RED_1_RED_2_SumsOfWholeNumbersAreExact) {
   for (std::int64_t n : {1, 63, 65, 4095, 4097, 20000, 262145, 300001}) {
     const Tensor ids = random_ids({n}, 10, unsigned(n));

@@ -1,5 +1,5 @@
-// Checks that every public function of ops/ has everything that an operation needs. The functions are found in the
-// headers, so that none can be forgotten.
+// Checks that every public function of ops/ has a RegisterOp with cases and messages, an entry in docs/ops.md, and
+// kernels for every device. The test finds the functions in the headers, so none can be forgotten.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Maps functions to headers, for every declaration `Var name(` in the headers of ops/.
+// Returns the names of all functions that headers of ops/ declare as `Var name(`, and for each the path of its header.
 std::map<std::string, std::string> public_functions() {
   const fs::path root(FOLDGRAD_SOURCE_DIR);
   const std::regex declaration("\nVar (\\w+)\\(");
@@ -32,7 +32,8 @@ const OpSpec* spec_of(const std::string& function) {
   return nullptr;
 }
 
-// Checks that forward and backward run on the requested device, for every device of this process.
+// Runs the first case on every device of this process. Checks that the result is on that device, and that there are
+// gradients unless `spec` says why there are none.
 void expect_runs(const OpSpec& spec) {
   for (Device device : devices()) {
     const OpResult result = run_case(spec.cases.front(), DType::f64, device);
@@ -46,7 +47,7 @@ void expect_runs(const OpSpec& spec) {
 TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
   const std::string documents = read_bytes(FOLDGRAD_SOURCE_DIR "/docs/ops.md");
   const auto functions = public_functions();
-  EXPECT_GE(functions.size(), 40u);  // otherwise the search above finds nothing
+  EXPECT_GE(functions.size(), 40u);  // with fewer, public_functions() would have missed some
   for (const auto& [function, header] : functions) {
     const OpSpec* spec = spec_of(function);
     ASSERT_NE(spec, nullptr) << function << " of " << header << " has no RegisterOp in tests/ops";
@@ -60,7 +61,7 @@ TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
   }
 }
 
-// The cases of the specifications reach every fast kernel, so that FastEqualsPlain compares it with a plain kernel.
+// FastEqualsPlain compares each fast kernel with a plain kernel, but only in cases that run the fast kernel.
 TEST(Registry, EveryFastKernelRunsInSomeCase) {
   const auto all_ran = [] {
     for (const FastKernel* k = FastKernel::first; k; k = k->next)

@@ -5,7 +5,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns the order 0, s, 2 s, ... mod N for an s that has no divisor in common with N.
+// Returns the order 0, stride, 2 stride, ... modulo `rows`. It is a permutation only if stride and rows are coprime.
 RowOrder strided(std::int64_t rows, std::int64_t stride, Device device) {
   std::vector<std::int64_t> order;
   for (std::int64_t n = 0; n < rows; ++n) order.push_back(n * stride % rows);
@@ -17,7 +17,8 @@ OpCase reindex_case(std::int64_t blocks, std::int64_t rows, std::int64_t stride,
                      [=](auto& v) { return reindex(v[0], strided(rows, stride, v[0].device())); });
 }
 
-// There are one row and none, rows that are not whole packs, and more columns than a block of 256 threads.
+// Some cases have one row or none, no columns, rows that are not whole packs, or more columns than the 256 threads of a
+// block.
 const RegisterOp kReindex({
     .name = "reindex",
     .cases = {reindex_case(2, 3, 2, 5), reindex_case(1, 1, 1, 1), reindex_case(0, 3, 2, 4), reindex_case(2, 3, 2, 0),

@@ -34,7 +34,7 @@ const RegisterOp kRmsNorm({
                {"rms_norm: eps must be positive, got 0", [](Tape& t) { rms_norm(zeros(t, 8), zeros(t, 8), 0); }},
                {"rms_norm: the mean must be over at most 8 channels, got 9",
                 [](Tape& t) { rms_norm(zeros(t, 8), zeros(t, 8), {.channels = 9}); }}},
-    // dgamma sums up to 70 rows.
+    // dgamma sums the rows: up to 70 in row_cases().
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });
@@ -49,8 +49,8 @@ TEST(RmsNorm, RMS_1_RMS_2_RMS_3_RMS_4_WorkedByHand) {
                  [](auto& v) { return rms_norm(v[0], v[1], /*eps=*/3); });
 }
 
-// For x = (1, 1) and eps = 1 outside, R = 1, rrms = 1/2, xhat = (1/2, 1/2) and w = (1 + 1) / 2 = 1. With dy = (1, 0)
-// and gamma = (8, 4), h = (8, 0) and the sum of h xhat is 4, so dx = (8 - 2, 0 - 2) / 2.
+// For x = (1, 1), with eps = 1 outside the root, R = 1, rrms = 1/2, xhat = (1/2, 1/2) and w = (1 + 1) / 2 = 1. With
+// dy = (1, 0) and gamma = (8, 4), h = (8, 0) and the sum of h xhat is 4, so dx = (8 - 2, 0 - 2) / 2.
 TEST(RmsNorm, RMS_5_RMS_6_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2}, {1, 1}), numbers({2}, {8, 4})},
                   .y = {4, 2},
@@ -59,7 +59,7 @@ TEST(RmsNorm, RMS_5_RMS_6_WorkedByHand) {
                  [](auto& v) { return rms_norm(v[0], v[1], {.eps = 1, .eps_outside = true}); });
 }
 
-// x / (R + eps) has the derivative 1 / eps at x = 0, where the authors' code gives NaN.
+// At x = 0, the derivative of x / (R + eps) is 1 / eps, so dx = dy gamma / eps. The authors' code gives NaN there.
 TEST(RmsNorm, RMS_6_RowOfZeros) {
   expect_by_hand(
       {.operands = {numbers({1, 2}, {0, 0}), numbers({2}, {3, 5})}, .y = {0, 0}, .dy = {1, 1}, .gradients = {{6, 10}}},

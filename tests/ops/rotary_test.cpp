@@ -50,7 +50,7 @@ const RegisterOp kRotary({
                table_error("rotary: theta must be a number above 0, got inf", 4, INFINITY)},
 });
 
-// At place 1, the first pair of columns is rotated by one radian, and with theta 4, the second by half a radian.
+// At place 1, the first pair of columns is rotated by one radian, and the second by 4^(-2/4) = 1/2 radian.
 TEST(Rotary, ROT_1_ROT_2_ROT_3_WorkedByHand) {
   const double c = std::cos(1), s = std::sin(1), c2 = std::cos(0.5), s2 = std::sin(0.5);
   expect_by_hand({.operands = {numbers({2, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 1, 5, 6, 7, 8})},
@@ -64,7 +64,8 @@ TEST(Rotary, ROT_1_ROT_2_ROT_3_WorkedByHand) {
                  });
 }
 
-// The first three rows have equal queries, and the others have equal keys.
+// Rows 0 to 2 are the same query, and rows 3 to 5 the same key, at various places. In the first two pairs of a query
+// and a key, the places differ by 3; in the last pair, they differ by 2.
 TEST(Rotary, ScoresDependOnTheDifferenceOfPlaces) {
   const Tensor q = randn({1, 6}, 1), k = randn({1, 6}, 2), x = Tensor::empty({6, 6}, DType::f64);
   for (std::int64_t r = 0; r < 6; ++r) x.slice(r, r + 1).copy_from(r < 3 ? q : k);

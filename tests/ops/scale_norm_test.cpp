@@ -6,7 +6,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// With a large eps some rows are below the clamp.
+// Makes a case in which rows that are shorter than eps are divided by eps instead of their length. There are such rows
+// if eps is large.
 OpCase scale_norm_case(std::int64_t rows, std::int64_t columns, double eps = 1e-5) {
   return {.label = fmt::format("{} rows of {}, eps {}", rows, columns, eps),
           .operands = {randn({rows, columns}, 1, 1, 0.5), randn({1}, 2, 1, 3)},
@@ -27,7 +28,7 @@ const RegisterOp kScaleNorm({
                {"scale_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { scale_norm(zeros(t), zeros(t)); }},
                {"scale_norm: eps must be positive, got 0", [](Tape& t) { scale_norm(zeros(t, 1), zeros(t, 1), 0); }}},
-    // dg sums up to 20 rows.
+    // dg sums the rows: up to 70 in row_cases().
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });
@@ -48,7 +49,7 @@ TEST(ScaleNorm, SN_1_SN_2_SN_3_WorkedByHand) {
                  [](auto& v) { return scale_norm(v[0], v[1]); });
 }
 
-// Below the clamp of 8 the operation is g x / 8.
+// x has length 4. This is less than eps = 8, so y = g x / 8.
 TEST(ScaleNorm, SN_1_SN_2_SN_3_BelowTheClamp) {
   expect_by_hand({.operands = {numbers({1, 4}, {2, 2, 2, 2}), numbers({1}, {8})},
                   .y = {2, 2, 2, 2},

@@ -35,7 +35,7 @@ TEST(Segments, EqualOnesAndATableOnADevice) {
     const Segments s = Segments::equal(2, 4).to(device);
     EXPECT_EQ(s.device(), device);
     EXPECT_EQ(s.offsets().values<std::int64_t>(), (Numbers{0, 4, 8}));
-    EXPECT_EQ(s.length(1), 4);  // on the host nevertheless
+    EXPECT_EQ(s.length(1), 4);  // lengths and offsets are also on the host
   }
 }
 

@@ -27,7 +27,7 @@ Tensor softmax_of(const Tensor& x, Device device) {
   Tape tape;
   return softmax(tape.constant(x.to(device))).value();
 }
-// The results are exp(0), exp(ln 2) and exp(ln 5), divided by their sum of 8.
+// The results are exp(0) = 1, exp(ln 2) = 2 and exp(ln 5) = 5, divided by their sum, 8.
 TEST(Softmax, SM_1_SM_2_WorkedByHand) {
   const Tensor x = Tensor::of<double>({3}, {0, std::log(2), std::log(5)});
   const Tensor want = Tensor::of<double>({3}, {1 / 8., 2 / 8., 5 / 8.});
@@ -40,7 +40,8 @@ TEST(Softmax, SM_3_WorkedByHand) {
                  [](auto& v) { return softmax(v[0]); });
 }
 
-// The maximum is subtracted first. Otherwise exp(1000) would be infinite and exp(-1000) / exp(-1000) undefined.
+// softmax() first subtracts the maximum of the row. Otherwise exp(1000) would overflow, and exp(-1000) / exp(-1000)
+// would be 0 / 0.
 TEST(Softmax, SM_1_LargeEntriesNeitherOverflowNorVanish) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -61,7 +62,7 @@ TEST(Softmax, SM_2_RowsOfMinusInfinityGiveZerosAndNaNIsSeen) {
     }
 }
 
-// The entries that are not -infinity get their own softmax. Results sum to 1, and dx sums to 0.
+// Entries of -infinity become 0. The others become what they would be in a row without the -infinities. dx sums to 0.
 RC_GTEST_PROP(Softmax, SM_2_SM_3_EntriesOfMinusInfinityHaveNoShare, ()) {
   const auto C = *rc::gen::inRange<std::int64_t>(1, 150);
   const auto finite = *rc::gen::container<std::vector<bool>>(std::size_t(C), rc::gen::arbitrary<bool>());

@@ -1,4 +1,4 @@
-// Tests the largest entries of rows on every device.
+// Tests top_k() on every device.
 #include "ops/top_k/top_k.h"
 
 #include <algorithm>
@@ -25,8 +25,9 @@ TEST(TopK, TOP_1_TOP_2_WorkedByHand) {
   }
 }
 
-// There are few different values, so that most are equal, and an ascending row, whose largest entries the last threads
-// have. The sizes are around a warp, a block of 256 threads, and several rounds of the block.
+// Two rows have only nine different values, so there are many ties. The third row ascends, so the last threads have its
+// largest entries. The numbers of columns are around a warp and a block of 256 threads, or need several rounds of the
+// block.
 TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
   std::mt19937 random(2);
   for (const Device device : devices())
@@ -49,7 +50,7 @@ TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
           ASSERT_TRUE(std::equal(want.begin(), want.end(), got.begin() + r * k)) << columns << " " << name(device);
           double sum = 0;
           for (std::int64_t c = 0; c < columns; ++c) sum += std::exp(row[c]);
-          // In f32, sums of 700 terms of one sign are added in any order, and the logarithm is taken.
+          // Up to 700 positive terms are added, in some order. The logarithm makes the relative error absolute.
           EXPECT_NEAR(l[std::size_t(r)], std::log(sum), dtype == DType::f32 ? 1e-5 : 1e-13) << name(device);
         }
       }

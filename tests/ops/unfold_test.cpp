@@ -22,7 +22,8 @@ OpError patch_error(const char* message, const Shape& weight) {
   return error_of_zeros(message, {{1, 4, 6, 3}, weight, {weight[0]}}, patches);
 }
 
-// Some kernels overlap, leave gaps, do not reach the border, or see only padding. Channels fill a chunk of 64 or more.
+// In some cases, windows overlap, leave gaps between them, do not reach the border, or have only padding. One case has
+// more channels than a chunk of 64.
 const RegisterOp kUnfold({
     .name = "unfold",
     .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
@@ -51,8 +52,8 @@ const RegisterOp kPatchEmbedding({
                            {5, 1, 2, 2})},
 });
 
-// An image of 1 x 3 pixels, a kernel of 3 x 2 and a padding of 1. The padded image's middle row is 0 1 2 3 0, so there
-// are four windows; their other rows are 0.
+// The image has 1 x 3 pixels, the kernel is 3 x 2, and the padding is 1. The middle row of the padded image is
+// 0 1 2 3 0, so there are four windows. Their other rows are 0.
 TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 1}, {1, 2, 3})},
                   .y = {0, 0, 0, 1, 0, 0,  //
@@ -68,7 +69,8 @@ TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
                  unfold_of(3, 2, {.padding = 1}));
 }
 
-// There is one token. Its first channel sums the patch; its second weighs the patch by k.
+// The image is one patch. The first channel of its token is the sum of all eight values. The second weights them by 0
+// to 3 in the first channel of the image, and by 4 to 7 in the second.
 TEST(Conv2d, CONV_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40}),
                                numbers({2, 2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1,  //

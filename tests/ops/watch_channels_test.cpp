@@ -47,7 +47,8 @@ ChannelNormState rbn_state(std::int64_t C, DType dtype, Device device) {
   return ChannelNormState::create(ChannelNormOptions::rbn(), C, dtype == DType::f64 ? DType::f64 : DType::f32, device);
 }
 
-// Makes a case of variances above 2 or below 0.2, away from the kink at the running value 1.
+// Makes a case whose variances are above 2 or below 0.2, away from the running variance 1, where the penalty has a
+// kink.
 OpCase penalty_case(const std::string& label, double scale, std::int64_t rows, std::int64_t columns) {
   return {.label = label, .operands = {randn({rows, columns}, 1, scale, 0.3)}, .f = [=](const std::vector<Var>& v) {
             const ChannelNormState state = rbn_state(columns, v[0].dtype(), v[0].device());
@@ -78,7 +79,7 @@ TEST(RbnPenalty, RBN_2_RBN_3_WorkedByHand) {
     const Var x = tape.variable(Tensor::of<double>({2, 1}, {1, 3}, device));
     const Var y = rbn_penalty(x, state, 3, 5);
     EXPECT_EQ(y.value().item(), 14.5);
-    set(state.run_var, 7);  // the running values at the forward pass count
+    set(state.run_var, 7);  // no effect: backward uses the running values of the forward pass
     tape.backward(y);
     EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 11}));
   }

@@ -9,7 +9,7 @@ OpFunction standardized(WeightStandardizeOptions options = {}) {
   return [options](auto& v) { return weight_standardize(v[0], v[1], options); };
 }
 
-// Puts the variance of every second unit below the minimum.
+// Makes a case in which the variance of every second unit is below the minimum.
 OpCase standardize_case(Shape shape, WeightStandardizeOptions options = {}) {
   const std::int64_t fan_in = shape.without(0).elements();
   Tensor W = randn(shape, 1, 1, 0.5);
@@ -23,7 +23,7 @@ OpError standardize_error(const char* message, const Shape& W, const Shape& g, W
   return error_of_zeros(message, {W, g}, standardized(options));
 }
 
-// Fan-ins are around one warp and around one block of 256 threads.
+// The fan-ins are around a warp and a block of 256 threads.
 const RegisterOp kWeightStandardize({
     .name = "weight_standardize",
     .cases = {standardize_case({4, 5}), standardize_case({3, 2, 2, 3}, {.unbiased = true}),
@@ -58,7 +58,7 @@ TEST(WeightStandardize, WS_1_WS_2_WS_3_WS_4_WS_5_WorkedByHand) {
   expect_by_hand(of_unit({4, 6, 4, 6}, 3, {-1.5, 1.5, -1.5, 1.5}, {0.75, 0, -0.75, 0}, -0.5), standardized());
 }
 
-// S = 2, so the unbiased s^2 = 2 * 2 / 1 and s = 2. Two weights are always -1/2 and 1/2, whatever W is.
+// S = 2, so the unbiased s^2 = 2 * 2 / 1 and s = 2. With two weights, w is (-1/2, 1/2) for all increasing W, so dW = 0.
 TEST(WeightStandardize, WS_2_WS_4_UnbiasedByHand) {
   expect_by_hand(of_unit({1, 3}, 4, {-2, 2}, {0, 0}, -0.5), standardized({.unbiased = true}));
 }

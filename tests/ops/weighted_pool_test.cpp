@@ -11,7 +11,7 @@ OpError pool_error(const char* message, const Shape& x, const Shape& w) {
   return error_of_zeros(message, {x, w}, pooled);
 }
 
-// Columns are around one chunk of 64 and around one block of 256 threads.
+// The numbers of columns are around a chunk of 64 (CPU) and a block of 256 threads (CUDA).
 const RegisterOp kWeightedPool({
     .name = "weighted_pool",
     .cases = {pool_case(2, 3, 4), pool_case(3, 1, 1), pool_case(1, 5, 7), pool_case(0, 3, 2), pool_case(2, 0, 2),
@@ -22,7 +22,7 @@ const RegisterOp kWeightedPool({
                pool_error("weighted_pool: w must be f32 [2, 3] on cpu, to match x, which is f32 [2, 3, 4] on cpu, "
                           "got f32 [2, 4] on cpu",
                           {2, 3, 4}, {2, 4})},
-    .f32_roundoffs = 400,  // sums of 300 products
+    .f32_roundoffs = 400,  // dw sums up to 300 products
 });
 
 Var averaged(const std::vector<Var>& v) { return mean_pool(v[0]); }
@@ -51,7 +51,7 @@ TEST(MeanPool, RED_3_RED_4_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 0, 1}, {})}, .y = {0}}, averaged);
 }
 
-// 1e8 + 1 is 1e8 in f32, so the sum shows the order of the steps.
+// y = 1e8 - 1e8 + 1. In f32, 1e8 + 1 = 1e8, so y is 0 unless the 1 of the last step is added last.
 TEST(WeightedPool, WP_1_SumsInTheOrderOfSteps) {
   for (Device device : devices()) {
     Tape tape;

@@ -2,10 +2,10 @@
 //
 //   FAULTS_BELOW   the directory, absolute; calls on other files work as usual
 //   FAULTS_AT      index of the call, from 0
-//   FAULTS_ERROR errno of the failure; with 0 the process gets SIGKILL
+//   FAULTS_ERROR   errno of the failure; with 0 the process gets SIGKILL
 //   FAULTS_COUNT   a file for the number of calls, written when the process exits
 //
-// A write that fails writes its first half. Calls are made directly to the kernel. sleep() returns at once, so that
+// A failing write() first writes half of its data. Calls go directly to the kernel. sleep() returns at once, so that
 // retries come without delay.
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,8 +24,8 @@
 namespace {
 
 constexpr int kMostDescriptors = 1024;
-bool ours[kMostDescriptors];  // indexed by descriptor
-long calls = 0;               // the program makes them one at a time, except for the flag below
+bool ours[kMostDescriptors];  // for each descriptor, true if its file is in the directory
+long calls = 0;               // counted atomically, since several threads may call
 const char* below = getenv("FAULTS_BELOW");
 const char* count_file = getenv("FAULTS_COUNT");
 const long fault_at = getenv("FAULTS_AT") ? atol(getenv("FAULTS_AT")) : -1;
@@ -114,7 +114,7 @@ ssize_t sendfile64(int to, int from, off_t* at, size_t bytes) noexcept { return 
 int close(int file) {
   const bool mine = is_ours(file);
   keep(file, false);
-  if (is_next(mine) && fault_error != 0) syscall(SYS_close, file);  // the file is closed nevertheless
+  if (is_next(mine) && fault_error != 0) syscall(SYS_close, file);  // a close() that fails also closes the file
   return int(call(mine, SYS_close, file));
 }
 int rename(const char* from, const char* to) noexcept {

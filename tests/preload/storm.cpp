@@ -1,5 +1,5 @@
-// A library for LD_PRELOAD with an empty signal handler, called a thousand times per second of processor time, in any
-// thread that does not block SIGPROF. A program whose libraries keep to the calling convention cannot notice it.
+// A library for LD_PRELOAD with an empty signal handler that is called a thousand times per second of processor time,
+// in any thread that does not block SIGPROF. A program whose libraries keep to the calling convention cannot notice it.
 #include <signal.h>
 #include <sys/time.h>
 

@@ -1,4 +1,4 @@
-"""The pictures of book/pictures.py in docs/pictures: their numbers are those of the engine."""
+"""The committed pictures in docs/pictures have the numbers that book/pictures.py gets from the engine."""
 import os
 import re
 import sys

@@ -1,6 +1,6 @@
 """A headless Chromium, driven through its DevTools protocol (https://chromedevtools.github.io/devtools-protocol) over a
-pair of pipes: messages are JSON, each ended by a zero byte. Needs nothing but Python's own library. ctest limits the
-time of a test; nothing here does."""
+pair of pipes: messages are JSON, each ended by a zero byte. Needs only Python's standard library. Nothing here limits
+the time of a test, since ctest does."""
 import json
 import os
 import shutil
@@ -20,7 +20,7 @@ class Browser:
         self.answers, write_end = os.pipe()
 
         def pipes():  # Chromium reads commands from descriptor 3 and writes answers to 4
-            ends = [os.dup(read_end), os.dup(write_end)]  # neither may be overwritten before it is used
+            ends = [os.dup(read_end), os.dup(write_end)]  # copies, so that neither end is overwritten before its use
             for end, number in zip((os.dup2(ends[0], 13), os.dup2(ends[1], 14)), (3, 4)):
                 os.dup2(end, number)
 
@@ -41,7 +41,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        os.close(self.commands)  # it ends when no one can command it any more
+        os.close(self.commands)  # Chromium exits when the pipe of its commands is closed
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -90,7 +90,7 @@ class Browser:
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def evaluate(self, expression):
-        """Returns the value of an expression of JavaScript; for a promise, the value that it resolves to."""
+        """Returns the value of a JavaScript expression; for a promise, the value that it resolves to."""
         result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']['exception']['description']}")
@@ -120,8 +120,8 @@ class Browser:
         self.mouse("mouseReleased", left + end * width, y)
 
     def complaints(self):
-        """Returns the errors and warnings of the page, and exceptions, since it was opened."""
-        self.evaluate("0")  # all that came before its answer has been read then
+        """Returns the errors, warnings and exceptions of the page since it was opened."""
+        self.evaluate("0")  # reads all events that arrive before the answer to this
         texts = []
         for event in self.events:
             parameters = event.get("params", {})

@@ -1,4 +1,4 @@
-"""CKA between the layers of two vision Transformers equals NumPy's for the same models in PyTorch."""
+"""CKA between the layers of two vision Transformers equals what NumPy computes from the same models in PyTorch."""
 import tempfile
 
 from family_models import ImageModels
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from foldgrad import analyze
 
-TOLERANCE = 1e-10  # both sides are f64; the estimate is a difference of sums that are some 1e3 larger
+TOLERANCE = 1e-10  # both sides are f64; HSIC is a difference of sums that are about 1e3 times larger
 
 
 def hsic1(K, L):

@@ -1,5 +1,5 @@
-"""Plausible wrong solutions of the course's exercises: what to replace in the solution, by what, and a phrase of the
-answer that the student must get."""
+"""Plausible wrong solutions of the course's exercises: (text to replace in the solution, its replacement, a pattern
+that the check's answer to the student must match)."""
 MISTAKES = {
     "1.1": [("a.grad += y.grad * b.value", "a.grad = y.grad * b.value", "first share"),
             ("a.grad += y.grad * b.value\n        b.grad += y.grad * a.value",

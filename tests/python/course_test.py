@@ -1,4 +1,4 @@
-"""The course: each check passes on the solution, fails on the empty exercise and on plausible wrong solutions."""
+"""The course: each check accepts the solution and rejects the empty exercise and plausible wrong solutions."""
 import contextlib
 import io
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The Dockerfile's image has the packages of all libraries that the program and its modules are linked with, and these
-modules. Needs no builder of images, but the image's Debian; .ci/run image builds it."""
+"""The Dockerfile installs the packages of all libraries that the program and its modules are linked with, and copies
+these modules. Builds no image, but needs the image's Debian release; `.ci/run image` builds the image."""
 import os
 import platform
 import re
@@ -14,7 +14,7 @@ IN_EVERY_IMAGE = {"libc6", "libgcc-s1"}
 
 
 def package_of(library):
-    """Returns the package of a file, which dpkg may list with the path from before /lib became a link to /usr/lib."""
+    """Returns the Debian package of a library. dpkg may list a library in /lib, which is now a link to /usr/lib."""
     for path in (os.path.realpath(library), os.path.realpath(library).removeprefix("/usr")):
         found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
         if found.returncode == 0:

@@ -1,5 +1,5 @@
-"""examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits of a Transformer in
-PyTorch, examples/pytorch_model.py, with the same weights."""
+"""examples/fairseq_import.py: for imported checkpoints with fairseq's names and random weights, foldgrad gives the same
+logits as examples/pytorch_model.py."""
 import argparse
 import os
 import tempfile
@@ -13,7 +13,7 @@ from model_files import sinusoids  # noqa: E402
 from pytorch_model import Transformer  # noqa: E402
 
 WIDTH, INNER, HEADS, SOURCE, TARGET, PAD = 16, 24, 4, 16, 24, 1
-TOLERANCE = 1e-5  # of the greatest logit: some thousand roundings of f32
+TOLERANCE = 1e-5  # relative to the largest logit: the error of some thousand f32 roundings
 
 
 def options_of(**changes):
@@ -58,8 +58,8 @@ def weights_of(options):
 
 
 def logits_by_pytorch(weights, options, source, target):
-    """Returns the logits of examples/pytorch_model.py, whose names are fairseq's, in f64. The configuration is not
-    the one that is tested."""
+    """Returns the logits of examples/pytorch_model.py, which uses fairseq's names, in f64. Its configuration does not
+    come from the import under test."""
     model = {"source_vocabulary": len(weights["encoder.embed_tokens.weight"]), "target_vocabulary": TARGET,
              "width": WIDTH, "ffn_width": INNER, "heads": HEADS, "encoder_layers": 2, "decoder_layers": 2,
              "max_positions": 64, "pad": PAD, "pre_norm": options.encoder_normalize_before,
@@ -73,7 +73,7 @@ def logits_by_pytorch(weights, options, source, target):
 
 
 def as_old(weights, options):
-    """Returns the weights under the names of checkpoints before 2019."""
+    """Returns the weights in the format of checkpoints before 2019."""
     old = dict(weights)
     for name in list(old):
         if ".q_proj." in name:
@@ -114,7 +114,7 @@ def check_refusals(files):
 
 
 def check_vocabulary(files):
-    """Checks that a model imported with dictionaries translates into their words."""
+    """Checks that a model imported with dictionaries translates into words of the target dictionary."""
     options = options_of()
     for language, words in (("de", SOURCE - 4), ("en", TARGET - 4)):
         with open(os.path.join(files, f"dict.{language}.txt"), "w") as file:

@@ -1,5 +1,5 @@
-"""The common part of tests of families of models: PyTorch and onnxruntime give the logits of foldgrad for its trained
-and folded models."""
+"""Shared by the tests of model families, which check that PyTorch and onnxruntime give the same logits as foldgrad for
+trained and folded models."""
 import json
 import os
 import sys
@@ -14,16 +14,16 @@ import onnxruntime  # noqa: E402
 import torch  # noqa: E402
 from model_files import load_tensors, save_tensors  # noqa: E402
 
-# Relative to 1 + |logit|: both sides round sums of f32 in different orders, some 1e-7 each. Errors in a formula are
-# larger by orders of magnitude.
+# Relative to 1 + |logit|. Both sides add in f32 in different orders, which changes a sum by about 1e-7. An error in a
+# formula changes logits by orders of magnitude more.
 TOLERANCE = 1e-5
 NORMALIZERS = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "qmbn", "mabn warmup=2",
                "pn_star warmup=2", "pn groups=4", "repbn", "ln", "prepbn", "deepnorm", "rmsnorm", "scalenorm", "fixnorm",
                "centernorm", "dyt", "derf", "groupnorm axes=token groups=4", "affine", "scale", "none"]
-# Families of text and of images have the same normalizers: one of each runs all of them, the other some.
+# Families of texts and of images have the same normalizers. One of each tests all of them, most others only these.
 SOME = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "pn groups=4", "repbn", "ln",
         "rmsnorm", "dyt", "groupnorm axes=token groups=4", "none"]
-# For models that classify images.
+# The training settings of models that classify images.
 TRAINING = """
 [train]
 steps = 4
@@ -52,25 +52,26 @@ def onnx_session(directory):
 
 
 def onnx_operators(directory):
-    """Returns the operators of all its .onnx files."""
+    """Returns the operators of all .onnx files in the directory."""
     files = [os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".onnx")]
     return {node.op_type for file in files for node in onnx.load(file).graph.node}
 
 
 class Models:
-    """The models of a family: `config` is the text of a configuration, load_model(path) the example's model. Its own:
+    """The models of a family. `config` is the text of a configuration file, and load_model(path) returns the example's
+    model. A subclass defines:
 
-        write_data()   writes what is trained on into the directory `files`
+        write_data()   writes the training data into the directory `files`
         inputs()       returns tensors by name, as `foldgrad run` takes them
         others(model, network, session, want)
-                       yields (who, logits, what they must be) of all else that gives the logits. `network` is the
-                       example's model, `session` onnxruntime's, and `want` what foldgrad computes of the inputs
+                       yields (who, logits, expected logits) for all other ways to compute logits. `network` is the
+                       example's model, `session` onnxruntime's, and `want` has foldgrad's logits for the inputs
     """
-    folds = [[]]  # options of `foldgrad fold`, of each folded model
+    folds = [[]]  # the options of `foldgrad fold`, one list for each folded model
     session = staticmethod(onnx_session)
 
     def real(self, logits):
-        """Returns the logits that count, of those that any of the programs gives."""
+        """Returns the part of a program's logits that is compared: by default all of them."""
         return logits
 
     def __init__(self, files, config, load_model):
@@ -85,7 +86,7 @@ class Models:
         return os.path.join(self.files, name)
 
     def train(self, spec, kind):
-        """Trains a run of a few updates and returns its directory."""
+        """Trains a model for a few steps and returns the directory of the run."""
         norm, *options = spec.split()
         out = self.path(spec.replace(" ", "-"))
         sets = [f"norm.name={norm}"] + [f"norm.{norm}.{o}" for o in options] + [f"model.{k}" for k in kind]
@@ -95,7 +96,7 @@ class Models:
         return out
 
     def compare(self, what, model):
-        """Returns foldgrad's logits, the largest difference of others, and the operators of the exported file."""
+        """Returns foldgrad's logits, the largest difference from others, and the operators of the ONNX files."""
         want, network = self.real(logits_of(model, **self.given)), self.load_model(model)
         call(PROGRAM, "export", model, "--to", "onnx", "-o", model + "-onnx")
         session = self.session(model + "-onnx")
@@ -108,7 +109,7 @@ class Models:
 
 class ImageModels(Models):
     def write_data(self):
-        """Writes random records of CIFAR-10: eight in each file."""
+        """Writes files of eight random images each, in CIFAR-10's format."""
         os.mkdir(self.path("cifar-10-batches-bin"))
         rng = np.random.default_rng(1)
         for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
@@ -138,7 +139,7 @@ def check(models, spec, kind, seen):
         got, off, operators = models.compare(what, folded)
         worst = max(worst, off)
         off = largest_difference(got, want)
-        expect(off <= 1e-4, f"{what}: the model differs by {off:.2e}")  # products of rounded weights in another order
+        expect(off <= 1e-4, f"{what}: the model differs by {off:.2e}")  # folding rounds products of weights
         left = operators & {"Sqrt", "Pow", "LayerNormalization", "Tanh"} if spec.startswith("un") else set()
         expect(not left, f"{what}: the model still has {left}")
     return worst
@@ -146,8 +147,9 @@ def check(models, spec, kind, seen):
 
 def check_all(kind_of_models, script, family, config, load_model, normalizers, kinds, more, absent=None,
               also=lambda models: None):
-    """Checks runs of the normalizers, each with one kind of model, in turn, and of `more`: (normalizer, kind).
-    `absent`: all normalizers that have no run, as there are no nodes of ONNX for them. `also` is called at the end."""
+    """Trains and checks one model for each of `normalizers`, which take `kinds` in turn, and one for each (normalizer,
+    kind) in `more`. If `absent` is given, it must name exactly the normalizers that are not tested. Calls `also` at the
+    end."""
     known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
     missing = known - {spec.split()[0] for spec in normalizers}
     expect(absent is None or missing == absent, f"no run of {missing}")

@@ -1,4 +1,4 @@
-"""The tables of foldgrad.analyze: by hand, by independent numbers, and of a recorded run."""
+"""The tables of foldgrad.analyze, compared with numbers computed by hand or by NumPy, and with a recorded run."""
 import contextlib
 import io
 import pathlib
@@ -51,8 +51,10 @@ def gram(x):
 
 
 class ByHand(unittest.TestCase):
-    # x = (1, 1, 0, 0) has only K_01 off the diagonal, y = (1, 0, 1, 0) has L_02: HSIC1(K, K) = (2 + 4/6 - 2) / 4,
-    # HSIC1(K, L) = (0 + 4/6 - 1) / 4. The others: the formula on the matrices themselves with NumPy 2.4.6.
+    # HSIC1 ignores the diagonal and does not change if features are centred. Without centring, x = (1, 1, 0, 0) gives
+    # K_01 = K_10 = 1 and zeros elsewhere, and y = (1, 0, 1, 0) gives L_02 = L_20 = 1, so that
+    # HSIC1(K, K) = (2 + 4/6 - 2) / 4 and HSIC1(K, L) = (0 + 4/6 - 1) / 4. The other expected values come from NumPy
+    # 2.4.6, which evaluated the formula with whole matrices.
     def test_hsic(self):
         both = np.concatenate([gram([[1], [1], [0], [0]]), gram([[1], [0], [1], [0]])])
         np.testing.assert_allclose(analyze.hsic1(both, both), [[1 / 6, -1 / 12], [-1 / 12, 1 / 6]], rtol=1e-14)
@@ -62,7 +64,7 @@ class ByHand(unittest.TestCase):
 
     def test_channels_that_pass_are_counted_in_every_window(self):
         row = np.arange(40)
-        place = row * 7 % 20  # every window of 20 has the places 0 to 19 once
+        place = row * 7 % 20  # each window of 20 rows has every number from 0 to 19 once
         columns = [place**2,  # passes: p = 0.27
                    place + 500 * (row == 5), np.ones(40), np.where(row == 39, np.nan, place**2)]
         want = [25.0 * (1 + (w > 5) + (w < 20)) for w in range(21)]
@@ -75,13 +77,14 @@ class ByHand(unittest.TestCase):
         arithmetic, geometric = analyze.means(np.array([1, 4, 16, 4, 0, -1.0]), 2)
         np.testing.assert_array_equal(arithmetic, [2.5, 10, 10, 2, -0.5])
         np.testing.assert_allclose(geometric, [2, 8, 8, 0, np.nan])
-        # Channel 0 is 0 once, channel 3 always.
+        # Channels 0 and 3 have a 0, so they are left out.
         self.assertEqual(analyze.outstanding(np.array([[0, 2, 1, 0], [5, 2, 4, 0], [5, 3, 9, 0]]), 2), [1, 2])
         self.assertEqual(analyze.outstanding(np.zeros((2, 2)), 2), [0])
 
-    # For M = 2, with roots r: the new value n and the kept one k are (n - k)^2 / 2 apart; the threshold is the square
-    # of the window's difference. From the third value: (3 - 2)^2/2 > 1? (4 - 3)^2/2 > 1? (7 - 4)^2/2 > 1: yes.
-    # (10 - 7)^2/2 > 9? (5 - 10)^2/2 > 9: yes. If windows held the value that the skip of 49 writes, 100 would fire too.
+    # The roots of q are 1, 2, 3, 4, 7, 10, 5. For M = 2, a new root n and the kept root k have AM - GM = (n - k)^2 / 2,
+    # and the threshold is the squared difference of the old window's two roots. The test begins at the third value:
+    # (3 - 2)^2/2 > 1: no. (4 - 3)^2/2 > 1: no. (7 - 4)^2/2 > 1: yes. (10 - 7)^2/2 > 9: no. (5 - 10)^2/2 > 9: yes.
+    # That is 2 of 5. If the window held the value that the skipped iteration writes in place of 49, 100 would fire too.
     def test_outliers_UN_19(self):
         q = np.array([[1], [4], [9], [16], [49], [100], [25]], "f")
         percent = lambda q, **options: analyze.outliers(fg.Normalizer("un", 1, **{"window": 2, **options}), q)
@@ -89,9 +92,9 @@ class ByHand(unittest.TestCase):
         self.assertEqual(percent(q, mode="reference"), 40)
         self.assertEqual(percent(q, warmup=4000, filtration=False), 40)
         self.assertEqual(percent(q, flag_low=False), 20)
-        # The released form fires at 100, before the window is full: it is (0, 1, 4).
+        # The released form also fires at 100, but that is not counted: its window (0, 1, 4) is not full yet.
         self.assertEqual(percent(np.array([[1], [4], [100], [4]], "f"), window=3, mode="reference"), 0)
-        # A second channel at another level raises the threshold of both, unless each has its own.
+        # A second channel at another level raises the threshold, unless each channel has its own.
         two = np.concatenate([q, np.full_like(q, 900)], 1)
         self.assertEqual((percent(two), percent(two, granularity="layer_any")), (0, 40))
         for options in ({"window": 7}, {"window": 1}, {"forward_average": "none"}, {"forward_average": "exponential"}):
@@ -157,7 +160,7 @@ class OfARun(unittest.TestCase):
         first, dx = curves[self.sites[0]], self.recorded(self.sites[0] + ".dx")
         for k, name in enumerate(("cosine", "norm ratio", "lambda < 1")):
             np.testing.assert_array_equal(first[name + " end"], dx[:, k])
-        np.testing.assert_allclose(first["cosine begin"][:2], 1, atol=1e-6)  # the window of 2 is full starting at 3
+        np.testing.assert_allclose(first["cosine begin"][:2], 1, atol=1e-6)  # averages begin at iteration 3
         self.assertTrue(np.isnan(first["lambda < 1 begin"][:2]).all())
 
     def test_skips_are_those_that_the_checkpoint_counts(self):

@@ -1,6 +1,7 @@
-"""The package foldgrad computes the bits of C++: every operation, value and gradients, against tests/python/op_bits.cpp.
+"""The package foldgrad computes the same bits as C++: the value and gradients of every operation are compared with
+those of tests/python/op_bits.cpp.
 
-Options differ from their defaults, and operands from each other, so that one in the place of another shows.
+Options differ from their defaults and operands from each other, so that a lost or swapped argument changes the result.
 """
 import os
 import tempfile
@@ -14,7 +15,7 @@ import foldgrad as fg
 import numpy as np
 from foldgrad import ops
 
-NOT_BOUND = {  # with the reason
+NOT_BOUND = {  # operation: the reason
     "watch_channels": "records for a report", "cached_attention": "needs the cache of a decoder",
     "channel_norm": "needs a state: Normalizer", "rbn_penalty": "needs a state: Normalizer",
     "power_norm": "needs a state: Normalizer",
@@ -44,7 +45,7 @@ class BoundedGain:
 
 
 def cases(n=1):
-    """Returns a function and its operands for each operation. n: a factor of their sizes, 1 in op_bits.cpp."""
+    """Returns a function and its operands for each operation. `n` multiplies their sizes; op_bits.cpp has n = 1."""
     X, Y, Z = (rows(seed, 4 * n, 6 * n) for seed in (1, 2, 3))
     C, D, ONE = rows(4, 6 * n), rows(5, 6 * n), rows(6, 1)
     IMAGES, IDS = rows(7, 2 * n, 6, 6, 4), np.array([1, 0, 2, 1] * n)

@@ -1,5 +1,6 @@
-"""Calls of the package foldgrad with operands and objects of every kind: each gives a result or an exception with a
-message, never a crash. FOLDGRAD_FUZZ_CALLS sets their number, FOLDGRAD_FUZZ_SEED the first seed."""
+"""Calls functions of the package foldgrad with operands and objects of every kind. Each call must return or raise an
+exception with a message, and never crash. FOLDGRAD_FUZZ_CALLS sets the number of calls, FOLDGRAD_FUZZ_SEED the first
+seed."""
 import os
 import tempfile
 
@@ -20,7 +21,7 @@ OBJECTS = [None, True, 0, -1, 3, 1 << 40, 1 << 70, 0.5, float("nan"), float("inf
 
 
 def array(random):
-    """Returns an array of any dtype, rank, strides and sizes, which may be 0."""
+    """Returns an array of random dtype, rank, strides and sizes; a size may be 0."""
     dtype = random.choice(DTYPES[:6] if random.random() < 0.8 else DTYPES)
     shape = random.choice([0, 1, 2, 3, 4, 6], size=random.integers(0, 6), p=[.05, .15, .2, .2, .2, .2])
     x = np.zeros(shape, dtype) if dtype in "OU3M8[s]" else np.asarray(4 * random.normal(size=shape)).astype(dtype)
@@ -35,7 +36,7 @@ def anything(random):
 
 
 def call_of(random, model):
-    """Returns a function without arguments."""
+    """Returns a random call, as a function without arguments."""
     tape = fg.Tape(bool(random.integers(2)))
 
     def var(a):
@@ -44,7 +45,7 @@ def call_of(random, model):
 
     if random.random() < 0.6:
         f, *arrays = CASES[random.choice(list(CASES))]
-        replaced = random.integers(-2, len(arrays))  # negative: none
+        replaced = random.integers(-2, len(arrays))  # negative: no operand is replaced
         wrong = anything(random)
         operands = lambda: [wrong if k == replaced and not isinstance(wrong, np.ndarray) else var(
             wrong if k == replaced else a) for k, a in enumerate(arrays)]
@@ -80,7 +81,7 @@ def main():
         for seed in range(SEED, SEED + CALLS):
             random = np.random.default_rng(seed)
             if seed % 100 == 1:
-                print(seed, "...", flush=True)  # where it was, after a crash
+                print(seed, "...", flush=True)  # shows where a crash happened
             kind = "result"
             try:
                 call_of(random, model)()

@@ -1,5 +1,5 @@
-"""Histories of normalizers with state against oracles in NumPy, by foldgrad.testing. FOLDGRAD_STEPS sets how many steps
-are made; then they are others every time."""
+"""Compares random histories of normalizers that have state with oracles in NumPy, by foldgrad.testing. If
+FOLDGRAD_STEPS is set, it is the number of steps, and each run draws other histories."""
 import os
 import unittest
 
@@ -12,7 +12,7 @@ import foldgrad.testing
 import numpy as np
 from hypothesis import settings
 
-STEPS, PER_HISTORY = int(os.environ.get("FOLDGRAD_STEPS", 2000)), 25  # steps of all machines together
+STEPS, PER_HISTORY = int(os.environ.get("FOLDGRAD_STEPS", 2000)), 25  # STEPS is the total of all normalizers
 EPS, ALPHA, WARMUP, M, C = 1e-5, 0.9, 3, 4, 3
 
 
@@ -79,7 +79,7 @@ class PnStar(Mabn):
 
 
 class Bn:
-    """One row has no variance: then the running estimates normalize it, and stay."""
+    """A single row has no variance, so the running estimates normalize it and do not change."""
 
     def __init__(self):
         self.state = {"run_mean": np.zeros(C), "run_var": np.ones(C)}

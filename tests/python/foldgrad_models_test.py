@@ -61,7 +61,7 @@ class Normalizers(unittest.TestCase):
         y, pullback = fg.Normalizer("ln", 8, dtype="f64").vjp(x.astype(float))
         dx, gradients = pullback(dy.astype(float))
         hat = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
-        np.testing.assert_allclose(y.numpy(), hat, rtol=1e-5)  # x was f32
+        np.testing.assert_allclose(y.numpy(), hat, rtol=1e-5)  # NumPy computes `hat` in f32
         np.testing.assert_allclose(gradients["norm.weight"].numpy(), (dy * hat).sum(0), rtol=1e-4)
         np.testing.assert_allclose(dx.numpy().mean(1), np.zeros(5), atol=1e-12)  # [LN-4]
 
@@ -178,7 +178,7 @@ class Training(unittest.TestCase):
         inputs = model.random_inputs()
         folded = model.fold(tied="untie")
         want, got = model.run(inputs)["logits"].numpy(), folded.model.run(inputs)["logits"].numpy()
-        # The two orders of the same sums in f32.
+        # Folding changes the order of operations in f32.
         np.testing.assert_allclose(got, want, atol=1e-4 * np.abs(want).max())
         self.assertEqual(folded.certificate["format"], "foldgrad certificate")
         folded.save(self.path("folded"))
@@ -211,7 +211,7 @@ class Training(unittest.TestCase):
                 self.parameters, self.state = [], first
 
             def forward(self, x, training):
-                self.state["calls"] = fg.Tensor(self.state["calls"].numpy() + 1)  # another Tensor
+                self.state["calls"] = fg.Tensor(self.state["calls"].numpy() + 1)  # a new Tensor
                 return x
 
         first = {"calls": fg.Tensor(np.zeros(1))}
@@ -255,7 +255,7 @@ class Training(unittest.TestCase):
             run.model().translate(["zwölf", "x" * 20000])
         run = fg.train(configs + "/shapes-vit.toml", self.path("shapes"), progress=False, settings={
             **small, "model.layers": 1, "data.train_images": 64, "data.valid_images": 8})
-        record = bytes([3]) + np.random.default_rng(1).bytes(3072)  # of CIFAR-10: a label, and planes of 32 x 32
+        record = bytes([3]) + np.random.default_rng(1).bytes(3072)  # as in CIFAR-10: a label, 3 planes of 32 x 32
         with open(self.path("one.bin"), "wb") as file:
             file.write(record)
         picture = np.frombuffer(record[1:], np.uint8).reshape(3, 32, 32).transpose(1, 2, 0)
@@ -350,7 +350,8 @@ print(hash(v.grad.numpy().tobytes()))
             self.assertTrue(os.path.exists(folder + "/runs/grid.html"))
 
     def test_a_storm_of_signals_changes_no_bit(self):
-        # What a signal can break are products with a long inner axis, that of the data's gradient or of the weight's.
+        # A signal can only break products with a long inner axis. Here the inner axis is 16,384 in the gradient of the
+        # weight, then in the gradient of the data.
         done = self.python("-c", """
 import signal, sys, time
 sys.path.insert(0, sys.argv[1])

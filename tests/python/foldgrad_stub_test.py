@@ -1,6 +1,6 @@
-"""The stub of foldgrad._core is the one that nanobind makes of the module: a change of its functions shows as a diff.
+"""The committed stub of foldgrad._core equals the one that nanobind generates, so a changed function shows in its diff.
 
-    FOLDGRAD_WRITE_STUB=1 ctest --preset emulate -R foldgrad_stub      # writes it
+    FOLDGRAD_WRITE_STUB=1 ctest --preset emulate -R foldgrad_stub      # writes the stub
 """
 import os
 import shutil

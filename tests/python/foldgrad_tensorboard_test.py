@@ -23,7 +23,7 @@ WANT = [(1e9, 0, {}), (1e9 + 2, 5, {"train/loss": 0.5, "train/seconds": 2}),
 
 
 def events(file):
-    """Yields the events of a file of records: length (8 bytes), checksum (4), event, checksum (4)."""
+    """Yields the events of a file. A record is length (8 bytes), checksum (4), event, checksum (4)."""
     content = file.read_bytes()
     while content:
         end = 12 + struct.unpack("<Q", content[:8])[0]

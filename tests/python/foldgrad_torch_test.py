@@ -75,7 +75,7 @@ class Norms(unittest.TestCase):
             dy, direction = rows(6, 7, 6), rows(7, 7, 6)
             given = x.clone().requires_grad_()
             module(given).backward(dy)
-            # Central differences of step 1e-5 in f64 are exact to some 1e-9.
+            # Central differences of step 1e-5 in f64 are accurate to about 1e-9.
             ahead, behind = (module(x + sign * 1e-5 * direction) for sign in (1, -1))
             want = ((ahead - behind) * dy).sum() / 2e-5
             torch.testing.assert_close((given.grad * direction).sum(), want, rtol=1e-7, atol=1e-7, msg=name)
@@ -118,7 +118,7 @@ class Norms(unittest.TestCase):
         torch.testing.assert_close(other(x), model(x), rtol=0, atol=0)
         A, B = (torch.from_numpy(array).float() for array in model[1].norm.affine())
         hidden = model[0](x)
-        # The map is f64 and rounded here, the module computes in f32.
+        # A and B are rounded from f64; the module computes in f32.
         torch.testing.assert_close(model[1](hidden), A * hidden + B, rtol=1e-5, atol=1e-5)
 
     def test_wrong_uses(self):
@@ -143,7 +143,7 @@ class Norms(unittest.TestCase):
         torch.testing.assert_close(x, rows(1, 3, 8, dtype=torch.float32), rtol=0, atol=0)
 
     def test_a_transformer_has_the_losses_of_the_trainer(self):
-        # Sentences are equally long, so that PyTorch needs no padding, and fit into one batch.
+        # All sentences have the same length, so PyTorch needs no padding, and they fit into one batch.
         sentences = {language: [[words[(i * i + j) % len(words)] for j in range(3)] for i in range(16)]
                      for language, words in WORDS.items()}
         with tempfile.TemporaryDirectory() as folder:
@@ -178,7 +178,7 @@ class Norms(unittest.TestCase):
             optimizer.step()
             losses.append(loss.item())
         self.assertLess(losses[-1], losses[0] / 2)
-        # In f32 sums in another order differ by some 1e-7, which 50 updates enlarge.
+        # Sums in another order differ by about 1e-7 in f32, and 50 updates amplify this.
         torch.testing.assert_close(torch.tensor(losses), torch.tensor(want["loss"]).float(), rtol=0, atol=1e-5)
 
 

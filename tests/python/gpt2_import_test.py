@@ -1,4 +1,4 @@
-"""examples/gpt2_import.py: foldgrad gives the logits of Transformers' GPT-2 for imported random weights, also folded."""
+"""examples/gpt2_import.py: imported random weights give the logits of Transformers' GPT-2, and can be folded."""
 import os
 import tempfile
 
@@ -11,13 +11,13 @@ import torch  # noqa: E402
 from model_files import load_tensors, save_tensors  # noqa: E402
 from transformers import GPT2Config, GPT2LMHeadModel  # noqa: E402
 
-TOLERANCE = 1e-5  # of the greatest logit: f32 on both sides
+TOLERANCE = 1e-5  # relative to the largest logit; both sides compute in f32
 SIZES = {"vocab_size": 11, "n_positions": 9, "n_embd": 8, "n_layer": 2, "n_head": 2, "bos_token_id": 0,
          "eos_token_id": 0}
 
 
 def make(directory, **config):
-    """Writes a GPT-2 with random weights, biases and gains included, and returns it."""
+    """Writes a GPT-2 whose weights, biases and gains are random, and returns it."""
     torch.manual_seed(1)
     model = GPT2LMHeadModel(GPT2Config(**SIZES, **config)).eval()
     with torch.no_grad():
@@ -28,7 +28,7 @@ def make(directory, **config):
 
 
 def rewrite(directory, change):
-    """Changes the tensors of a folder, {name: tensor}."""
+    """Lets change({name: tensor}) edit the tensors of a folder in place."""
     path = os.path.join(directory, "model.safetensors")
     tensors = load_tensors(path)
     change(tensors)
@@ -36,7 +36,7 @@ def rewrite(directory, change):
 
 
 def without_prefix(tensors):
-    """Gives the tensors the names of the hub's first GPT-2, with its masks."""
+    """Renames the tensors as in the first GPT-2 on the hub, whose file also has the attention masks."""
     for name in list(tensors):
         tensors[name.removeprefix("transformer.")] = tensors.pop(name)
     tensors["h.0.attn.bias"] = torch.ones(1, 1, 9, 9)

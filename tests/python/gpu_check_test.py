@@ -18,8 +18,8 @@ case "$*" in
   *) echo "NVIDIA H200, 580.1, 143771 MiB, 9.0" ;;
 esac
 """
-# A stand-in with GoogleTest's --gtest_list_tests and a filter in a file. T.bad fails, T.ill fails together with others,
-# T.crash ends the process, T.hang never ends.
+# A stand-in for a GoogleTest program that lists its tests and reads a filter from a file. T.bad fails, T.ill fails if
+# other tests run in the same process, T.crash ends the process, and T.hang sleeps for 10 minutes.
 TESTS = """#!{python}
 import os, pathlib, sys, time
 names = os.environ.get("TESTS", "good skipped").split()
@@ -46,7 +46,7 @@ for word; do case $word in --benchmark_out=*) file=${word#*=} ;; esac; done
  {"name": "softmax", "real_time": 2500, "time_unit": "us"}, {"name": "half' >"$file"
 exit "${BENCH_STATUS:-0}"
 """
-# A stand-in for a benchmark with fast kernels, one of which takes half of the time of the plain one.
+# A stand-in for a benchmark with a fast kernel that takes half as long as the plain one.
 FAST_BENCH = """#!{python}
 import json, os, sys
 file = next(word.split("=", 1)[1] for word in sys.argv if word.startswith("--benchmark_out="))
@@ -114,7 +114,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual([path.name for path in caller.iterdir()], ["results"])
         self.assertTrue((caller / "results/gpu-check.md").exists())
 
-    # A test is not blamed for the faults of others in its process.
+    # A failed test runs again in its own process, so that it is not blamed for the faults of other tests.
     def test_failed_tests_run_again_alone(self):
         status, results, page, printed = self.check("operations", "steps", TESTS="good ill bad crash late")
         self.assertEqual(status, 1)
@@ -139,7 +139,7 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("transformer_bench: exit code 3", results["stages"][0]["note"])
         self.assertEqual(results["milliseconds"]["iwslt/step/bf16"], {"foldgrad": 4.5})
 
-    # Kernels that are launched less than once a step are set-up.
+    # A kernel with fewer launches than steps belongs to the set-up and is not counted.
     def test_launches_of_a_step(self):
         status, results, _, printed = self.check("profile")
         self.assertEqual(status, 0, printed)

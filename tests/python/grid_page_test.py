@@ -6,7 +6,7 @@ from report_page_parts import EVIL, PageTest, main
 from setting import SOURCES
 
 SEEDS = (1, 2, 3)
-CELLS = ["<b>"] + [f"cell {i:02}" for i in range(10)]  # as TOML tables are sorted
+CELLS = ["<b>"] + [f"cell {i:02}" for i in range(10)]  # sorted, as the program reads TOML tables
 DIVERGED = CELLS[3]
 MOST_EVENTS = 400
 STEPS = list(range(10, 5010, 10))
@@ -47,7 +47,7 @@ class GridPage(PageTest):
         cls.page = cls.path("out/grid.html")
 
     def lines(self, title):
-        """Returns {name: {points, style, hidden}} of the lines of a chart that are not bands."""
+        """Returns {name: {points, style, hidden}} of a chart's lines, without those that bound its bands."""
         return self.js(f"""(() => {{
           const {{chart}} = charts.find(card => card.curve.title === {json.dumps(title)});
           return Object.fromEntries(chart.data.datasets.filter(({{helper}}) => !helper).map(
@@ -79,7 +79,7 @@ class GridPage(PageTest):
             steps = [step for step in STEPS if step % 1000 == 0 and (step <= 2000 or cell != DIVERGED)]
             self.assertEqual([x for x, _ in line["points"]], steps)
             for step, value in line["points"]:
-                # The program has read Python's numbers with all their digits.
+                # Logs have all digits of Python's numbers, so only the program's mean is rounded differently.
                 self.assertAlmostEqual(value, statistics.mean(bleu(cell, seed, step) for seed in SEEDS), delta=1e-12)
 
     def test_long_runs_are_thinned_out(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The changes that scripts/mutants makes, and the code that it does not change, on made-up lines. Needs no package."""
+"""Tests which mutants scripts/mutants makes of made-up lines, and which tests it runs for a file. Needs no package."""
 import os
 import sys
 import unittest

@@ -1,5 +1,5 @@
-"""The cells of examples/notebooks/first.md run as written, in the repository's root. A cell that needs a package that is
-missing is left out, with a message; cells 1 to 4, 6, 8 and 10 need only numpy."""
+"""Runs the cells of examples/notebooks/first.md as written, in the repository's root. Skips a cell with a message if
+its package is missing; cells 1 to 4, 6, 8 and 10 need only numpy."""
 import os
 import re
 
@@ -7,7 +7,7 @@ from setting import SOURCES, expect, printed_by, require
 
 require("numpy", "foldgrad")
 
-PRINTED = {  # by cell, a pattern that its output must have
+PRINTED = {  # cell: a pattern that its output must contain
     1: r"relu\(.*\n.*mul\(.*\n.*mean\(", 2: r"loss 0\.0\d+, (9\d|100)% right", 3: r"\nrmsnorm +online .* size  1\.0", 4: r"at inference y =",
     6: r"folded  encoder.*\n(.*\n)*difference in f64: .*e-1[3-9]", 8: r"\[\[\('", 9: r"50 iterations",
     10: r"The quick brown (.*\n)+.*model\.onnx",

@@ -1,4 +1,4 @@
-"""onnxruntime gives the logits of foldgrad for exported models, and the same greedy translations."""
+"""onnxruntime gives the same logits and the same greedy translations as foldgrad for exported models."""
 import os
 import tempfile
 
@@ -13,22 +13,22 @@ from pytorch_export import export  # noqa: E402
 from normalizers import Offline  # noqa: E402
 from pytorch_model import Transformer  # noqa: E402
 
-# Both sides round every sum of f32 once per term, in different orders: for two layers some 1e-6 of the greatest logit,
-# with post-norm twice as much. An error in a formula is larger by orders of magnitude.
+# Both sides add in f32, in different orders. After two layers logits differ by about 1e-6 of the largest logit, with
+# post-norm by twice as much. An error in a formula changes them by orders of magnitude more.
 TOLERANCE = 5e-6
 SOURCE_WORDS, TARGET_WORDS = [f"wort{i}" for i in range(20)], [f"word{i}" for i in range(28)]
-LIMIT = 16  # tokens of a translation
+LIMIT = 16  # the most tokens of a translation
 PAIRS = [(batch, length) for batch in (1, 2, 3, 5, 8) for length in (1, 2, 5, 9, 13)]
 
 
 def randomize(network):
-    """Sets the weights such that translations depend on the source."""
+    """Sets random weights with which translations depend on the source."""
     with torch.no_grad():
         for name, p in network.named_parameters():
             p.copy_((0.6 if "encoder_attn" in name else 0.25) * torch.randn_like(p) + name.endswith("norm.weight"))
         for module in network.modules():
             if isinstance(module, Offline):
-                module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))  # about that of x
+                module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))  # about the mean square of x
 
 
 class Files:
@@ -67,7 +67,7 @@ def checked_translator(directory):
 
 
 def random_batch(rng, batch, length):
-    """Returns sources padded on either side, the last of five or more all padding, and prefixes padded at the end."""
+    """Returns sources padded on both sides, the last of five or more all padding, and prefixes padded at the end."""
     source, prefix = rng.integers(4, 24, (batch, length)), rng.integers(4, 32, (batch, length + 1))
     prefix[:, 0] = 2
     for row in range(batch):
@@ -111,14 +111,14 @@ def check_logits(files, name, pairs):
 
 
 def translated(model, sentences):
-    """Returns translations by greedy decoding; sentences are ids without their ends."""
+    """Returns greedy translations. Sentences are lists of ids without the end token."""
     lines = "".join(" ".join(SOURCE_WORDS[i - 4] for i in sentence) + "\n" for sentence in sentences)
     return call(PROGRAM, "translate", model, "--beam", "1", "--max-length-a", "0", "--max-length-b", str(LIMIT),
                 stdin=lines).splitlines()
 
 
 def expect_translations(what, sentences, want, got):
-    """Checks that the translations `want` are those of `got`, the ids of another program."""
+    """Checks that foldgrad's translations `want` equal `got`, the ids from another program."""
     for sentence, ours, ids in zip(sentences, want, got, strict=True):
         theirs = " ".join("<unk>" if i == 3 else TARGET_WORDS[i - 4] for i in ids if i != 0)
         expect(ours == theirs, f"{what}: {sentence}\n  foldgrad  {ours}\n  there     {theirs}")

@@ -1,4 +1,4 @@
-"""Hugging Face's Optimum loads the files of `foldgrad export`, and generates the ids of foldgrad's own decoding."""
+"""Hugging Face's Optimum loads the files of `foldgrad export` and generates the same tokens as foldgrad."""
 import json
 import os
 import random
@@ -47,8 +47,8 @@ def translations():
 
 
 def continuations(exported, characters, prompts):
-    """Returns the texts that follow a batch of prompts, padded on the left, up to the end of the context, which
-    generation_config.json gives."""
+    """Pads a batch of prompts on the left and returns their continuations up to the end of the context, whose length is
+    in generation_config.json."""
     model = ORTModelForCausalLM.from_pretrained(exported)
     longest = max(map(len, prompts))
     ids = torch.tensor([[0] * (longest - len(p)) + [1 + characters.index(c) for c in p] for p in prompts])
@@ -67,13 +67,13 @@ def expect_continuations(model, characters, prompts, count):
 
 
 def texts():
-    """Checks that a trained model of foldgrad, and its folded one, continue parts of the text."""
+    """Checks that Optimum continues parts of the text as foldgrad does, with a trained model and its folded one."""
     with tempfile.TemporaryDirectory() as files:
         gpt, folded, config = (os.path.join(files, name) for name in ("gpt", "gpt-folded", "config.toml"))
         text = write_text(os.path.join(files, "text.txt"))
         with open(config, "w") as file:
             file.write(CONFIG)
-        # The rest of the context is more than the 20 tokens that Transformers adds by default.
+        # A context of 32 leaves 26 tokens after a prompt, more than the 20 that Transformers generates by default.
         sets = ["norm.name=un", "norm.un.warmup=10", "model.context=32"]
         call(PROGRAM, "train", config, "--data-dir", files, "--out", gpt, *[w for s in sets for w in ("--set", s)])
         call(PROGRAM, "fold", gpt, "-o", folded, "--untie")

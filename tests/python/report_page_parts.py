@@ -1,4 +1,4 @@
-"""Parts of tests of pages: a browser with a directory of runs, the contents of logs, and checks of HTML and colours."""
+"""Shared by the tests of pages: a browser, a directory of runs, contents of logs, and checks of HTML and colours."""
 import html.parser
 import json
 import os

@@ -62,14 +62,14 @@ class ReportPage(PageTest):
 
     def test_charts_are_drawn(self):
         self.browser.open(self.three)
-        self.assertEqual(self.texts("figcaption strong"), CHARTS)  # no exact match, which is 0 throughout
+        self.assertEqual(self.texts("figcaption strong"), CHARTS)  # no chart of `exact`, which is always 0
         for chart in range(len(CHARTS)):
             self.assertEqual(len(self.datasets(chart)), 3)
             self.assertGreater(self.painted(2, chart), 100)
         self.assertEqual(self.datasets()[1]["y"], [loss(2, step) for step in STEPS])
         self.assertEqual(self.datasets()[1]["x"], STEPS)
         begins = self.js("[...document.querySelectorAll('canvas')].map(c => Chart.getChart(c).scales.x.min)")
-        self.assertEqual(begins, [0] * len(CHARTS))  # of all alike, whenever the first value was logged
+        self.assertEqual(begins, [0] * len(CHARTS))  # in all charts, whenever the first value was logged
 
     def test_a_click_on_the_legend_hides_a_run_everywhere(self):
         self.browser.open(self.three)
@@ -115,8 +115,8 @@ class ReportPage(PageTest):
             want.append(total / weight)
         for got, value in zip(self.datasets()[0]["y"], want, strict=True):
             self.assertAlmostEqual(got, value, places=12)
-        self.assertEqual(self.datasets()[1]["y"], values)  # thin, behind the line
-        self.assertEqual(self.datasets(1)[0]["y"], values)  # validations stay as they are
+        self.assertEqual(self.datasets()[1]["y"], values)  # the raw values, drawn thin behind the smoothed ones
+        self.assertEqual(self.datasets(1)[0]["y"], values)  # validation curves are not smoothed
 
     def test_means_over_seeds(self):
         self.browser.open(self.three)
@@ -182,7 +182,7 @@ class ReportPage(PageTest):
         cells = "[...document.querySelectorAll('.heat tbody tr')].map(r => [...r.querySelectorAll('.cell')].map("
         colours = self.js(cells + "c => getComputedStyle(c).backgroundColor))")
         self.assertEqual([len(row) for row in colours], [len(STEPS)] * 32)
-        # viridis: the least, the greatest, and in the middle the value half-way between their logarithms
+        # viridis: its ends for the least and the greatest value, its middle half-way between their logarithms
         self.assertEqual((colours[0][0], colours[31][-1]), ("rgb(68, 1, 84)", "rgb(253, 231, 37)"))
         half = (math.log(variance(1, SITES[15], 400)) - math.log(variance(1, SITES[0], 100))) / (
             math.log(variance(1, SITES[31], 1000)) - math.log(variance(1, SITES[0], 100)))
@@ -202,7 +202,7 @@ class ReportPage(PageTest):
         self.assertEqual(self.texts("figcaption strong")[len(CHARTS):], ["encoder.1.final"])
         top, bottom = self.js("(r => [r.top, r.bottom])([...document.querySelectorAll('figure')].at(-1)"
                               ".getBoundingClientRect())")
-        self.assertTrue(0 <= top and bottom <= 901, (top, bottom))  # in sight, but for rounding
+        self.assertTrue(0 <= top and bottom <= 901, (top, bottom))  # in sight, except for rounding
         got = self.datasets(len(CHARTS))
         self.assertEqual([d["label"] for d in got], ["s1", "s2", "fast"])
         self.assertEqual(got[2]["y"], [variance(3, SITES[3], step) for step in STEPS])
@@ -227,7 +227,7 @@ class ReportPage(PageTest):
         self.assertEqual(self.js(background), light)
         self.assertGreater(self.painted(2), 100)
         self.browser.prefer("light")
-        self.browser.click("#theme")  # the system's wish counts no longer
+        self.browser.click("#theme")  # the button overrides the system's preference
         self.assertEqual(self.js(background), dark)
 
     def test_nothing_is_wider_than_a_telephone(self):

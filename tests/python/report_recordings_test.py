@@ -1,4 +1,4 @@
-"""Recordings of normalizers, on the page of `foldgrad report`: PNAC with SciPy's test of normality, and the
+"""The recordings of normalizers on the page of `foldgrad report`: PNAC, compared with SciPy's test of normality, and
 traces of single channels."""
 import math
 import os
@@ -23,7 +23,7 @@ def f32(numbers):
 
 
 def recorded(seed, rows=ROWS, channels=CHANNELS):
-    """Returns numbers by name. The last site has no G, and q is constant: no channel passes. q of the first is > 0."""
+    """Returns numbers by name. The first site has q > 0. The last has no G, and a constant q that never passes."""
     noise = random.Random(seed)
     draw = lambda: f32([noise.gauss(0, 1) for _ in range(rows * channels)])
     return {f"{SITES[0]}.q": f32([6 + v for v in draw()]), f"{SITES[0]}.G": draw(),
@@ -38,7 +38,7 @@ def pnac(values, window=32):
 
 
 def recording(seed, first, normalizer="un", rows=ROWS, sites=SITES, channels=CHANNELS):
-    """Returns a safetensors file. In the first site every eleventh value was skipped, every seventh is constant."""
+    """Returns a safetensors file. At the first site every 11th value is flagged as skipped, every 7th as constant."""
     tensors = {"update": ("I64", [rows], struct.pack(f"<{rows}q", *range(first, first + rows)))}
     for name, numbers in recorded(seed, rows, channels).items():
         if name.rsplit(".", 1)[0] in sites:
@@ -109,7 +109,7 @@ class ReportRecordings(PageTest):
             for label, points in lines.items():
                 self.assertEqual([x for x, _ in drawn[title][label]], [x for x, _ in points], (title, label))
                 for (_, got), (_, value) in zip(drawn[title][label], points):
-                    # Values must be equal; means are sums of four in two programs.
+                    # Recorded values must be equal. The page and this test may round means of four differently.
                     self.assertAlmostEqual(got, value, delta=0 if " of " not in label else 1e-14 * max(1, abs(value)))
 
     def test_traces_are_those_of_the_file(self):
@@ -144,7 +144,7 @@ class ReportRecordings(PageTest):
         self.expect_traces(SITES[0], 0)
 
     def test_large_recordings_are_cut_to_outstanding_channels(self):
-        rows, channels = 150, 5000  # 18 of 16 MiB
+        rows, channels = 150, 5000  # 18 MiB, more than the 16 that a page may have
         for phase in ("begin", "end"):
             self.record(phase, recording(1, 1, rows=rows, channels=channels))
         q = np.array(recorded(1, rows, channels)[f"{SITES[0]}.q"]).reshape(rows, channels)

@@ -1,4 +1,4 @@
-"""The common part of the tests here: paths, packages that may be missing, and programs that must succeed."""
+"""Shared by the tests in this folder: paths, packages that may be missing, and programs that must succeed."""
 import contextlib
 import importlib
 import io
@@ -16,7 +16,7 @@ sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "python
 
 
 def require(*packages):
-    """Ends the test as skipped if one of them cannot be imported. foldgrad is that of $FOLDGRAD_PACKAGE, the build."""
+    """Ends the test as skipped if a package cannot be imported. foldgrad comes from $FOLDGRAD_PACKAGE, the build."""
     for package in packages:
         if package == "foldgrad":
             sys.path.insert(0, os.path.abspath(os.environ["FOLDGRAD_PACKAGE"]))
@@ -36,7 +36,7 @@ def call(*command, stdin=""):
 
 
 def safetensors(tensors, metadata):
-    """Returns the bytes of a file; tensors: {name: (type, shape, bytes)}."""
+    """Returns the bytes of a safetensors file. `tensors`: {name: (type, shape, bytes)}."""
     header, data = {"__metadata__": metadata}, b""
     for name, (dtype, shape, content) in tensors.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
@@ -47,7 +47,7 @@ def safetensors(tensors, metadata):
 
 
 def printed_by(main, *arguments):
-    """Returns the output of an example as a program, or its error."""
+    """Calls main() of an example with these arguments, and returns its output or its error."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
@@ -58,7 +58,7 @@ def printed_by(main, *arguments):
 
 
 def change_config(directory, change):
-    """Reads a model's config.json, calls change() with it, which edits the dictionary in place, and writes it back."""
+    """Reads a model's config.json, lets change() edit the dictionary in place, and writes it back."""
     path = Path(directory, "config.json")
     config = json.loads(path.read_text())
     change(config)
@@ -66,7 +66,7 @@ def change_config(directory, change):
 
 
 def logits_of(model, *options, **inputs):
-    """Returns the logits that `foldgrad run` computes, with these options, from tensors of PyTorch."""
+    """Returns the logits that `foldgrad run` computes with these options from PyTorch tensors."""
     from model_files import load_tensors, save_tensors
     with tempfile.TemporaryDirectory() as files:
         given, out = os.path.join(files, "in"), os.path.join(files, "out")
@@ -82,7 +82,7 @@ def largest_difference(got, want):
 
 
 def expect_near_greatest(name, got, want, tolerance):
-    """Prints the tensors' difference relative to the greatest number, and checks it against the tolerance."""
+    """Prints the largest difference relative to the largest |want|, and checks it against the tolerance."""
     off = ((got - want).abs().max() / want.abs().max()).item()
     print(f"{name}: logits differ by {off:.1e} of the greatest")
     expect(off <= tolerance, f"{name}: at most {tolerance} is allowed")
@@ -100,7 +100,7 @@ def expect(holds, what):
 
 
 def run_tests(module, printed, *tests):
-    """Calls the tests of a module that is run as a program, with one thread of PyTorch, and then prints this."""
+    """If the module runs as a program, calls its tests with one PyTorch thread, and then prints `printed`."""
     if module != "__main__":
         return
     import torch

@@ -1,5 +1,5 @@
-"""The output of `foldgrad data synth shapes`, read by the description of CIFAR-10's binary layout and none of our code:
-classes are equally frequent, no image occurs twice, and no linear classifier solves the task."""
+"""Reads the output of `foldgrad data synth shapes` as CIFAR-10's binary layout is documented, without our code. Classes
+must be equally frequent, no image may occur twice, and a linear classifier must not solve the task."""
 import os
 import tempfile
 
@@ -9,17 +9,17 @@ require("numpy")
 import numpy as np  # noqa: E402
 
 TRAIN, TEST = 10000, 2000
-MOST_RIGHT = 0.35  # of a linear classifier
+MOST_RIGHT = 0.35  # the highest accuracy that a linear classifier may have
 
 
 def records(*paths):
-    """Returns labels [N] and images [N, 3, 32, 32] of files of 1 + 3,072 bytes a record."""
+    """Returns labels [N] and images [N, 3, 32, 32] from files with records of 1 + 3,072 bytes."""
     every = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)
     return every[:, 0].astype(int), every[:, 1:].reshape(-1, 3, 32, 32)
 
 
 def features(images):
-    """Returns the means of 2 x 2 pixels, and a constant."""
+    """Returns the means of squares of 2 x 2 pixels, and a constant feature."""
     means = images.reshape(-1, 3, 16, 2, 16, 2).mean((3, 5)).reshape(len(images), -1) / 255 - 0.5
     return np.concatenate([means, np.ones((len(images), 1))], 1)
 

@@ -1,5 +1,5 @@
-"""The site of scripts/site.sh: every link and anchor in it resolves, and a headless Chromium opens pages and searches
-from the file system without a request to a network, an error, or an equation that KaTeX cannot draw."""
+"""The site of scripts/site.sh: every link and anchor in it resolves, and KaTeX draws every equation. A headless
+Chromium opens and searches the site from the file system, without errors or requests to a network."""
 import html
 import json
 import os

@@ -1,4 +1,4 @@
-"""onnxruntime gives the logits of foldgrad for trained and folded Swin Transformers, ConvNeXt and EfficientNet-Lite0."""
+"""foldgrad and onnxruntime give equal logits for trained and folded Swin, ConvNeXt and EfficientNet-Lite0 models."""
 import json
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Models whose parts have the names of timm's and nanoGPT's, and normalizers as other projects write them."""
+"""Models whose modules are named as in timm and nanoGPT, and normalizers as other projects write them."""
 import torch
 from torch import nn
 from torch.nn.functional import layer_norm
@@ -17,7 +17,7 @@ def vit():
 
 
 class GptLayerNorm(nn.Module):
-    """nanoGPT's normalizer, a separate class because of bias=False."""
+    """nanoGPT's LayerNorm, which can do without a bias."""
 
     def __init__(self, width, bias):
         super().__init__()
@@ -29,7 +29,7 @@ class GptLayerNorm(nn.Module):
 
 
 def gpt(bias=False):
-    """Returns a GPT with the embedding as output projection."""
+    """Returns a GPT whose output projection and embedding share one weight."""
     model = Gpt(config(vocabulary=11, context=8, positions="learned"))
     model.wte.weight = model.lm_head.weight
     for layer in model.h:
@@ -39,7 +39,7 @@ def gpt(bias=False):
 
 
 class LayerNorm2d(nn.LayerNorm):
-    """timm's: a LayerNorm of images [B, C, H, W] over axis 1."""
+    """timm's LayerNorm over axis 1 of images [B, C, H, W]."""
 
     def forward(self, x):
         return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)

@@ -1,4 +1,4 @@
-"""foldgrad_torch under torch.compile and torch.export: the same numbers and the same state as without."""
+"""foldgrad_torch gives the same numbers and state under torch.compile and torch.export as in eager mode."""
 import copy
 
 from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
@@ -19,7 +19,7 @@ def encoder(kind):
 
 
 def steps(model, run, masked):
-    """Returns outputs, gradients and buffers of several iterations with varying padding."""
+    """Returns outputs, gradients and buffers of eight iterations. With `masked`, each has other padding."""
     torch.manual_seed(2)
     results = []
     for i in range(8):
@@ -37,7 +37,7 @@ def steps(model, run, masked):
 
 
 def compiled():
-    """Checks models compiled once, as one graph without breaks: by aot_eager, which makes graphs, no machine code."""
+    """Checks models compiled once, into one graph. The backend aot_eager makes graphs but no machine code."""
     for kind, masked in [(UN, False), (UN, True), (MABN, False), (PNStar, True)]:
         torch._dynamo.reset()
         model = encoder(kind)
@@ -46,7 +46,7 @@ def compiled():
         with torch._dynamo.config.patch(error_on_recompile=True):
             got = steps(copied, torch.compile(copied, backend="aot_eager", fullgraph=True), masked)
         difference = max(largest_difference(a, b) for a, b in zip(got, want))
-        # The same operations in f64; decompositions may add in another order.
+        # Both compute in f64, but PyTorch's decompositions may add in another order.
         expect(difference <= 1e-12, f"{kind.__name__}: compiled differs by {difference:.1e}")
 
 
@@ -62,7 +62,8 @@ class Checkpointed(nn.Module):
 
 
 def checkpointed():
-    """Checks that a repeated compiled normalizer raises too, but no layer next to it; no_grad passes do not count."""
+    """Checks that a compiled normalizer in a checkpoint raises an error, that a layer after it in a checkpoint does
+    not, and that passes under no_grad do not count."""
     torch._dynamo.reset()
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     model = Checkpointed(True)
@@ -81,7 +82,7 @@ def checkpointed():
 
 
 def exported():
-    """Checks exports at inference, for any batch and length; nothing of a folded normalizer is in the graph."""
+    """Checks models exported for inference on any batch and length. A folded one computes no square root."""
     model = encoder(UN)
     steps(model, model, False)
     model.eval()

@@ -1,4 +1,4 @@
-"""fold() of PyTorch's decoder: its layers, nn.Transformer, and encoders and decoders that a user connects."""
+"""fold() of PyTorch's decoder layers, of nn.Transformer, and of encoders and decoders that a user connects."""
 import copy
 
 from setting import expect, expect_error, require, run_tests
@@ -25,7 +25,8 @@ def given():
 
 
 def layers():
-    """Checks a layer and a stack: queries of the cross-attention have norm2, keys and values the memory."""
+    """Checks a layer and a stack. norm2 folds only into the cross-attention's queries, as it reads keys and values from
+    the memory."""
     torch.manual_seed(1)
     memory, x = given()
     for bias in (True, False):
@@ -54,7 +55,7 @@ class Translator(nn.Module):
 
 
 class Pair(nn.Module):
-    """A user's model of an encoder and a decoder, with names that both have."""
+    """A user's model that connects an encoder and a decoder. Both have names such as layers.0.norm1."""
 
     def __init__(self, inside):
         super().__init__()
@@ -65,7 +66,8 @@ class Pair(nn.Module):
 
 
 def whole():
-    """Checks nn.Transformer: encoder.norm goes into all keys and values, decoder.norm into its outside readers."""
+    """Checks nn.Transformer. encoder.norm folds into the keys and values of all decoder layers, and decoder.norm into
+    layers after nn.Transformer, if there are any."""
     torch.manual_seed(2)
     model = transformer()
     _, report = same_outputs("alone", model, *given(), done=SITES[:4] + ["encoder.norm"] + SITES[4:],
@@ -79,7 +81,7 @@ def whole():
 
 
 def patterns():
-    """Checks names with "*": only the decoder's norm1, and keys and values of all layers."""
+    """Checks names with "*": norm2 of the decoder only, and the keys and values of all its layers."""
     torch.manual_seed(3)
     pair = randomized(Pair(transformer()))
     parts = [f"decoder.layers.*.multihead_attn.{part}" for part in ("key", "value")]
@@ -98,7 +100,7 @@ def patterns():
 
 
 def other_widths():
-    """Checks an attention whose keys and values have other widths, with and without biases."""
+    """Checks an attention whose keys and values are 6 wide and its queries 8, with and without biases."""
     torch.manual_seed(4)
 
     class Cross(nn.Module):

@@ -19,8 +19,8 @@ import torch  # noqa: E402
 
 
 def installed(directory):
-    """Puts the package, installed from a copy of python/, in front of the search path; without pip, uses that of the
-    tree."""
+    """Installs the package from a copy of python/ with pip and puts it first on the search path. Without pip, the
+    tree's package is used."""
     wheels = importlib.util.find_spec("setuptools") and importlib.util.find_spec("setuptools.command.bdist_wheel")
     if not (wheels and importlib.util.find_spec("pip")):
         print("not installed: there is no pip with setuptools of 70.1 or later")
@@ -41,7 +41,8 @@ def installed(directory):
 
 
 def run(page):
-    """Runs the blocks of a page, one after the other. A block of text is the output of the one before it."""
+    """Runs the code blocks of a page in order, checks that a text block is the output of the code before it, and
+    returns the number of blocks that ran."""
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", Path(SOURCES, page).read_text(encoding="utf-8"), flags=re.M | re.S)
     names, printed, ran = {}, "", 0
     torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""fold() of foldgrad_torch: the folded model gives the same outputs, and keeps normalizers that do not fold."""
+"""fold() of foldgrad_torch: the folded model gives the same outputs and keeps the normalizers that cannot be folded."""
 import copy
 
 from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
@@ -10,7 +10,7 @@ from foldgrad_torch.channel_norm import ChannelNorm  # noqa: E402
 from torch import nn  # noqa: E402
 from torch_blocks import GPT_READERS, VIT_READERS, Vit, gpt, vit  # noqa: E402
 
-# Sums of some 30 products in f64, of layers in a row, with gains from 1/30 to 30.
+# For sums of about 30 products in f64, in several layers, with normalizers that scale by 1/30 to 30.
 TOLERANCE = 1e-11
 
 
@@ -42,7 +42,7 @@ def same_outputs(what, model, *inputs, done, refused=(), **options):
 
 
 def encoders():
-    """Checks that pre-norm layers fold, with a mask, with or without gradients; the last norm, if a layer follows."""
+    """Checks that pre-norm layers fold, with and without a mask, and that the last norm folds if a layer follows it."""
     for kind in (UN, MABN, PNStar):
         for bias in (True, False):
             torch.manual_seed(1)
@@ -65,7 +65,7 @@ def encoders():
 
 
 def biases_are_made():
-    """Checks that linear layers without a bias get one for B, but not attention, which has all biases or none."""
+    """Checks that a linear layer without a bias gets one for B. Attention does not, as it has all biases or none."""
     torch.manual_seed(2)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True, bias=False)
     layer.norm1, layer.norm2 = UN(8), UN(8)
@@ -112,7 +112,7 @@ class Encoder(nn.TransformerEncoderLayer):
 
 
 def refusals():
-    """Checks each refusal together with a normalizer that folds, in one model."""
+    """Checks all refusals in one model, which also has a normalizer that folds."""
     torch.manual_seed(5)
     shared, twice, tied = UN(8), nn.Linear(8, 8), nn.Linear(8, 8)
     other = nn.Linear(8, 8)
@@ -183,7 +183,7 @@ def errors():
 
 
 def precision_and_warm_up():
-    """Checks that products are rounded once, folding in the warm-up warns, and training mode is undisturbed."""
+    """Checks that folding rounds products once, warns in the warm-up, and keeps the original in training mode."""
     torch.manual_seed(6)
     for dtype in (torch.float32, torch.bfloat16):
         model = randomized(nn.Sequential(UN(8), nn.Linear(8, 5))).to(dtype)
@@ -192,7 +192,7 @@ def precision_and_warm_up():
         A, B = model[0].affine()
         expect(torch.equal(folded[1].weight, (model[1].weight * A).to(dtype)), f"{dtype}: W diag(A) is rounded once")
         bias = (model[1].bias + model[1].weight @ B).to(dtype)
-        # Another order of the sum may, once in a while, round to the neighbour.
+        # In another order, a sum may be rounded to a neighbouring number.
         expect(largest_difference(folded[1].bias, bias) <= torch.finfo(dtype).eps and folded[1].bias.dtype == dtype,
                f"{dtype}: b + W B")
     model = nn.Sequential(UN(8, warmup=10), nn.Linear(8, 5), MABN(5, warmup=0), nn.Linear(5, 5))

@@ -1,5 +1,5 @@
-"""foldgrad_torch under torch.func: gradients and state are those of backward(), within torch.func.grad too. The
-operations of a CPU agree with those of other devices."""
+"""foldgrad_torch under torch.func.grad and torch.vmap gives the gradients and state of backward(). The operations for
+CPUs agree with those for other devices."""
 import copy
 import math
 from functools import partial
@@ -21,7 +21,7 @@ def inputs(seed, *shape):
 
 
 def backward_steps(model, steps):
-    """Returns the gradients of each step, by backward()."""
+    """Returns the gradients that backward() computes in each step."""
     results = []
     for step in range(steps):
         model.zero_grad()
@@ -31,7 +31,7 @@ def backward_steps(model, steps):
 
 
 def in_grad():
-    """Checks torch.func.grad in training: buffers of the module, or given as an argument, are written."""
+    """Checks torch.func.grad in training. It writes the module's buffers, or the buffers given as an argument."""
     for kind in (UN, MABN, PNStar):
         for given in (False, True):
             model = torch.nn.Sequential(kind(4, warmup=3, **DOUBLE), torch.nn.Linear(4, 4, **DOUBLE))
@@ -53,7 +53,7 @@ def in_grad():
 
 
 def mapped():
-    """Checks vmap: models of an ensemble train at once; a normalizer cannot have statistics for each example."""
+    """Checks that vmap trains the models of an ensemble at once and refuses separate statistics for each example."""
     models = [torch.nn.Sequential(UN(4, warmup=3, **DOUBLE), torch.nn.Linear(4, 4, **DOUBLE)) for _ in range(3)]
     copies = copy.deepcopy(models)
     wanted = [backward_steps(model, 8)[-1] for model in models]
@@ -78,7 +78,7 @@ def mapped():
 
 
 def sums():
-    """Checks the sums of many rows in f32 against f64: rounding is that of 2,048 additions."""
+    """Compares sums of many rows in f32 with f64. However many rows there are, the error is that of 2,048 additions."""
     for rows in (1, 2048, 2049, 50000):
         a, b = (inputs(seed, rows, 3).square().float() for seed in (1, 2))
         for got, want in zip(column_sums(a, b), ((a.double() * b.double()).sum(0), a.double().sum(0))):
@@ -86,8 +86,9 @@ def sums():
 
 
 def on_host():
-    """Checks that a CPU, where the host reads decisions, computes the same as a GPU: with outliers, unusable batches
-    and unusable gradients, by passes that treat this CPU as another device."""
+    """Checks that the path for CPUs, which reads decisions on the host, computes the same as the path for GPUs, also
+    with outliers and with inputs and gradients that are not finite. A patch of eager_cpu makes this CPU take the other
+    path."""
     un = [partial(UN, window=3, warmup=4, filtration=True, **options) for options in (
         {}, {"flag_low": False, "granularity": "layer_any"}, {"granularity": "channel", "hold_on_skip": True},
         {"flag_low": False, "granularity": "layer_sum"})]

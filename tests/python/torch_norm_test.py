@@ -30,7 +30,8 @@ def same(a, b):
 
 
 def warm_up_is_exact():
-    """Checks that dx is autograd's for the plain formula, also with a mask and several forwards before backward."""
+    """Checks that dx equals autograd's for the plain formula, with a mask and three forward passes before any backward
+    pass."""
     torch.manual_seed(3)
     norm = UN(4, warmup=100, **DOUBLE)
     inputs = [torch.randn(2, 3, 4, **DOUBLE, requires_grad=True) for _ in range(3)]
@@ -52,7 +53,8 @@ def warm_up_is_exact():
 
 
 def gradients():
-    """Checks gradients by finite differences: all in the warm-up and at inference, those of parameters at any time."""
+    """Checks gradients by finite differences: all of them in the warm-up and at inference, after the warm-up only the
+    parameters', as dx is not exact then."""
     torch.manual_seed(4)
     for kind in (UN, MABN, PNStar):
         for bias in (True, False):
@@ -79,7 +81,8 @@ def gradients():
 
 
 def state():
-    """Checks that inference is affine and writes nothing, a state_dict copy continues bit for bit, Inf is held."""
+    """Checks that inference is affine and writes no state, that a copy with the same state_dict continues bit for bit,
+    and that an infinite input stays out of the state."""
     torch.manual_seed(4)
     norm, x = trained(UN(3, warmup=2, window=2), 5), torch.randn(20, 3)
     before = buffers(norm)
@@ -93,7 +96,7 @@ def state():
     expect(torch.equal(other.train()(x), norm.train()(x)), "a copy goes on otherwise")
     broken = x.clone()
     broken[4, 1] = float("inf")
-    for mask in (None, torch.arange(20) != 4):  # in q, and as padding in the sum of G
+    for mask in (None, torch.arange(20) != 4):  # infinite in q; then infinite padding, in the sum of G
         norm(broken, mask).sum().backward()
         expect(all(value.isfinite().all() for value in norm.state_dict().values()), "an infinite input is in a buffer")
     expect(norm.skips == 1 and norm.iters == 8, "a held step is counted")
@@ -115,7 +118,7 @@ def longest_hold():
 
 
 def held_channels():
-    """Checks that a channel with an infinite element uses running values in place of statistics elsewhere."""
+    """Checks that a channel with an infinite element normalizes its other elements with the running values."""
     for kind, psi in ((UN, "psi_ema"), (PNStar, "psi_ema"), (MABN, None)):
         norm = trained(kind(2, warmup=2, **DOUBLE))
         before, x, dy = buffers(norm), torch.randn(6, 2, **DOUBLE), torch.randn(6, 2, **DOUBLE)
@@ -142,12 +145,13 @@ def channels_at_axis_1():
                 y = norm(x) if norm is last else norm(x.movedim(-1, 1)).movedim(1, -1)
                 y.backward(torch.randn(2, 3, 4, 5, **DOUBLE))
                 norm.results += [y, x.grad]
-        # Sums may go in another order.
+        # The two may add in different orders.
         expect(all(largest_difference(a, b) <= 1e-13 for a, b in zip(last.results, first.results)), "dim=1")
 
 
 def precision():
-    """Checks that the state stays in f32 when parameters become 16 bits wide, and equals f32's for the same inputs."""
+    """Checks that the state stays in f32 when parameters become 16 bits wide, and that it equals the state of an f32
+    normalizer with the same inputs."""
     for convert in (lambda n: n.bfloat16(), lambda n: n.half(), lambda n: n.to(torch.bfloat16)):
         norm = trained(UN(3, warmup=2))
         before = buffers(norm)
@@ -167,7 +171,7 @@ def precision():
             y = norm(x.to(norm.weight.dtype))
             y.backward(dy.to(y.dtype))
         expect(y.dtype == torch.float32 and low(x).dtype == torch.bfloat16 == low.weight.grad.dtype, "dtype of y")
-        wide(x.float())  # as `low` had one more pass
+        wide(x.float())  # because `low` made a second pass above
     expect(same(buffers(low), buffers(wide)), "statistics of the same inputs differ by dtype")
     with torch.autocast("cpu", torch.bfloat16):
         y = wide(torch.nn.functional.linear(torch.randn(4, 3), torch.randn(3, 3)))
@@ -175,7 +179,8 @@ def precision():
 
 
 def passes_that_do_not_count():
-    """Checks that a training pass without gradients equals the next, warns and writes nothing; a repeat raises."""
+    """Checks that a training pass without gradients computes what the next iteration does, warns, and writes no state,
+    and that a pass repeated by checkpointing raises an error."""
     for kind in (UN, MABN, PNStar):
         norm, x = trained(kind(3, warmup=2)), torch.randn(4, 3)
         before, seen = buffers(norm), []
@@ -216,7 +221,7 @@ def warm_up():
 
 
 def inference_without_statistics():
-    """Checks that inference at iteration 0 warns, also when it is exported or traced, but not with a loaded state."""
+    """Checks that inference at iteration 0 warns, also if exported or traced, but not with a loaded trained state."""
     model, x = torch.nn.Sequential(UN(3, warmup=4), torch.nn.ReLU()).eval(), torch.randn(4, 3)
     for use in (lambda: model(x), lambda: torch.export.export(model, (x,)), lambda: torch.jit.trace(model, x)):
         told = [text for text in warnings_of(use) if text.startswith("UN: ")]

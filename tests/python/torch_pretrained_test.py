@@ -1,5 +1,5 @@
-"""Models with running statistics and trained weights: BatchNorm folds, in timm's models too; replace_norms takes its
-statistics over; calibrate() makes statistics; models are copied after a training pass."""
+"""Models with running statistics and trained weights. BatchNorm folds, also in timm's models, and replace_norms() takes
+over its statistics. calibrate() computes statistics. Models can be folded after a training pass."""
 import copy
 import importlib.util
 
@@ -38,7 +38,7 @@ def folds(what, model, x, done, refused=(), **options):
 
 
 def sequences():
-    """Checks both directions: into the layer after it, and into the one before it if the next pads or is nonlinear."""
+    """Checks that a normalizer folds into the next layer, or into the one before if the next pads or is nonlinear."""
     torch.manual_seed(1)
     x, image = torch.randn(5, 6, **DOUBLE), torch.randn(2, 6, 7, 8, **DOUBLE)
     conv = {"groups": 2, "bias": False}
@@ -63,13 +63,13 @@ def sequences():
 
 
 def different_axes():
-    """Checks layers that work on another axis than the normalizer next to them, where both have 6 elements."""
+    """Checks normalizers next to layers whose channels may be on another axis. All axes have 6 elements."""
     torch.manual_seed(7)
     x, square, cube = (torch.randn(*[6] * axes, **DOUBLE) for axes in (2, 3, 4))
     norm, linear, conv = (lambda: nn.BatchNorm1d(6)), (lambda: nn.Linear(6, 6)), (lambda: nn.Conv1d(6, 6, 1))
     un = UN(6, dim=1, dtype=torch.float64)
     un.iters.fill_(10 ** 6)
-    # The axes of x tell whether a BatchNorm1d and its layer have the same channels: the folded model demands these.
+    # The number of axes of x decides if a BatchNorm1d and its layer have the same channels; the folded model checks it.
     for what, parts, right, wrong in [
             ("into nn.Linear", [norm(), linear()], x, square), ("back into nn.Linear", [linear(), norm()], x, square),
             ("into nn.Conv1d", [norm(), conv()], square, x), ("back into nn.Conv1d", [conv(), norm()], square, x),
@@ -81,7 +81,7 @@ def different_axes():
         model(wrong)
         for made in (folded, torch.fx.symbolic_trace(folded), torch.compile(folded, backend="eager")):
             expect_error(AssertionError, f"x must have {right.dim()} axes", lambda: made(wrong))
-    # Where a convolution is before the normalizer, the number of axes is known.
+    # A convolution before the normalizer determines the number of axes.
     report = folds("between", pretrained(nn.Sequential(conv(), norm(), linear())), square, ["1"])
     expect(report.done["1"] == "back into 0", f"{report}")
     parts = {"good": pretrained(nn.Sequential(norm(), linear())), "a": norm(), "b": norm(), "c": linear(), "d": conv()}
@@ -106,7 +106,7 @@ class Crepe(nn.Module):
 
 
 class Block(nn.Module):
-    """A residual block: one BatchNorm after a convolution that something else reads too."""
+    """A residual block. The output of conv1 goes to bn1 and to the sum, so bn1 cannot be folded into conv1."""
 
     def __init__(self):
         super().__init__()
@@ -119,7 +119,7 @@ class Block(nn.Module):
 
 
 def by_graph():
-    """Checks modules with their own forward(): refusals, and the effect of `readers` and `writers`."""
+    """Checks modules with their own forward(): refusals, and the effect of `writers`."""
     torch.manual_seed(2)
     x = torch.randn(2, 1, 16, 2, **DOUBLE)
     model = pretrained(Crepe())
@@ -129,7 +129,7 @@ def by_graph():
     expect("relu reads it" in report.refused["bn1"] and report.done["bn2"] == "back into conv2", f"{report}")
 
     class Branching(nn.Module):
-        """Control flow by numbers: it has no graph, but the block inside has one."""
+        """Its control flow depends on values, so it has no graph, but the block inside has one."""
 
         def __init__(self):
             super().__init__()
@@ -147,7 +147,7 @@ def by_graph():
 
 
 def of_timm():
-    """Checks timm's models: every normalizer is folded or named, the activation within stays, outputs are the same."""
+    """Checks fold() and replace_norms() on timm's models: outputs stay, and every normalizer is done or refused."""
     if not importlib.util.find_spec("timm"):
         return print("timm's models are left out, there is no timm")
     import timm
@@ -178,7 +178,7 @@ def of_timm():
 
 
 def taken_over():
-    """Checks that replace_norms keeps a BatchNorm's results at inference, and its parameters as objects."""
+    """Checks that replace_norms keeps a BatchNorm's results at inference and its parameter objects."""
     torch.manual_seed(4)
     image = torch.randn(3, 6, 5, 5, **DOUBLE)
     for kind in (UN, MABN):
@@ -199,7 +199,7 @@ def taken_over():
 
 
 def calibrated():
-    """Checks that run_var is the mean of batches' mean squares, and that everything else stays."""
+    """Checks that run_var becomes the mean of the batches' mean squares, and that nothing else changes."""
     torch.manual_seed(5)
     model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Dropout(), nn.Linear(4, 3)).double()
     replace_norms(model, warmup=50)
@@ -229,7 +229,7 @@ def calibrated():
 
 
 class Keeps(nn.Linear):
-    """Keeps its results in all places where a module may."""
+    """Keeps its results in a buffer, an attribute, a dictionary, lists and an object."""
 
     def __init__(self):
         super().__init__(4, 4)
@@ -248,7 +248,8 @@ class Box:
 
 
 def after_a_training_pass():
-    """Checks that tensors with a history do not matter, that computed weights are refused, and the rest is folded."""
+    """Checks that fold() copies models that hold tensors with a gradient history, refuses to fold into computed
+    weights, and folds the rest."""
     torch.manual_seed(6)
 
     def pruned(layer):
@@ -272,7 +273,7 @@ def after_a_training_pass():
 
 
 def averaged():
-    """Checks that AveragedModel with use_buffers=True, whose counters are averages, gives no warning."""
+    """Checks that fold() does not warn about an AveragedModel whose iteration counters are averages."""
     model = nn.Sequential(UN(4, warmup=3, window=2), nn.Linear(4, 3))
     mean = AveragedModel(model, use_buffers=True)
     for _ in range(4):

@@ -16,7 +16,7 @@ KINDS, STEPS, RANKS = (UN, MABN, PNStar), 8, 2
 
 
 def results(kind, process_group, rows):
-    """Returns outputs, gradients and buffers after some steps with these rows of the batches; padding is uneven."""
+    """Returns outputs, gradients and buffers of steps on these of 6 rows. Row 5 is padding, row 4 half of the time."""
     norm = kind(4, warmup=3, dtype=torch.float64, process_group=process_group)
     generator, found = torch.Generator().manual_seed(1), []
     for step in range(STEPS):
@@ -59,8 +59,8 @@ def main():
     torch.set_num_threads(1)
     if len(sys.argv) == 3:
         rank_main(sys.argv[1], int(sys.argv[2]))
-        # After a backward pass PyTorch 2.15 never joins Gloo's threads. One that frees a tensor while Python shuts down
-        # ends the process with an error (PyTorch's issue 190489), so this process does not shut Python down.
+        # After a backward pass PyTorch 2.15 never joins Gloo's threads. If a thread frees a tensor while Python shuts
+        # down, the process fails (PyTorch's issue 190489). We therefore exit without shutting Python down.
         sys.stdout.flush()
         os._exit(0)
     with tempfile.TemporaryDirectory() as files:

@@ -55,7 +55,8 @@ def in_an_encoder():
 
 
 def in_models_of_others():
-    """Checks that models of others train, with an existing optimizer, and use the statistics after the warm-up."""
+    """Checks that models of other projects train beyond the warm-up and keep their parameters, so that an optimizer
+    made before the replacement stays valid."""
     torch.manual_seed(6)
     cases = [(vit(), torch.randn(6, 8, 8, 3), torch.randint(3, (6,)), 5, True),
              (gpt(), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, False),
@@ -95,7 +96,7 @@ class FirstNorm(nn.LayerNorm):
 
 
 class BatchNormAct(nn.BatchNorm2d):
-    """timm's: with an activation as a child."""
+    """timm's BatchNorm with an activation as a child module."""
 
     def __init__(self, width):
         super().__init__(width)
@@ -128,7 +129,7 @@ class LN(nn.LayerNorm):
 
 
 class Scaled(nn.Module):
-    """Computes a LayerNorm, in a class of another name."""
+    """Computes a LayerNorm, but has another name."""
 
     def __init__(self, width):
         super().__init__()
@@ -144,7 +145,7 @@ class LayerScale(Scaled):
 
 
 class Frozen(nn.Module):
-    """torchvision's FrozenBatchNorm2d: all are buffers."""
+    """As torchvision's FrozenBatchNorm2d, where even weight and bias are buffers."""
 
     def __init__(self):
         super().__init__()
@@ -159,7 +160,7 @@ class PreNorm(nn.Module):
 
 
 def by_what_they_compute():
-    """Checks the result for each kind of normalizer, one row for each."""
+    """Checks which kinds of normalizers are replaced, over which axis, and why the others are refused."""
     shared = nn.LayerNorm(4)
     model = nn.ModuleDict({
         "layer": nn.LayerNorm(4, eps=1e-3), "rms": nn.RMSNorm(4), "own_rms": RmsNorm(4, 0),

@@ -1,5 +1,5 @@
-"""foldgrad_torch computes the same as foldgrad: by the traces of tests/golden, and by `foldgrad verify-traces` on
-traces recorded here."""
+"""foldgrad_torch computes the same as foldgrad: it reproduces the traces of tests/golden, and `foldgrad verify-traces`
+accepts the traces that it records."""
 import glob
 import os
 import random
@@ -62,7 +62,7 @@ def golden():
 
 
 def random_trace(rng, layer, dtype):
-    """Draws options and inputs; some steps leave the level of the others."""
+    """Draws options and inputs. In some steps x is 1.5, 30 or 0.03 times its usual size."""
     metadata = {"layer": layer, "mode": "paper", "masked": str(rng.randrange(2)), "alpha": str(rng.choice([0.5, 0.9])),
                 "start_iters": str(rng.choice([0, 0, 1200])), "warmup": str(rng.randrange(12)), "eps": "1e-5"}
     if layer != "pn_star":
@@ -84,7 +84,7 @@ def random_trace(rng, layer, dtype):
 
 
 def recorded(files):
-    """Checks that foldgrad agrees with traces that this module records, in f64; every case came up."""
+    """Records 50 traces in f64, and checks that they include every case and that foldgrad agrees with them."""
     rng, paths, seen = random.Random(1), [], {}
     torch.manual_seed(1)
     for i in range(50):
@@ -106,7 +106,7 @@ def recorded(files):
 
 
 def single_precision():
-    """Compares f32 with f64 without the filter, whose decisions rounding can change."""
+    """Compares f32 with f64. The filter is off, since rounding could change its decisions."""
     rng = random.Random(2)
     for _ in range(8):
         metadata, given = random_trace(rng, "un", torch.float64)

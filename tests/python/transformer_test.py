@@ -1,5 +1,5 @@
-"""PyTorch and onnxruntime give the logits of foldgrad for translating Transformers, written by it or by PyTorch, and
-for folded ones."""
+"""PyTorch, onnxruntime and foldgrad give equal logits for translation Transformers that foldgrad trained or PyTorch
+wrote, and for folded ones."""
 import os
 import subprocess
 import sys
@@ -32,7 +32,7 @@ beam = 1
 [output]
 save_every = 4
 """
-# Used in turn, so that each normalizer has one kind and all kinds have several normalizers.
+# The normalizers take these kinds in turn, so that each kind is tested with several normalizers.
 KINDS = [[], ["share_embeddings=none", "activation=sigmoid"], ["activation=gelu_tanh"],
          ["share_embeddings=none", "activation=tanh"], ["activation=silu"]]
 MORE = [("ln eps=1e-4", ["pre_norm=false"])]
@@ -53,7 +53,7 @@ class Transformers(Models):
                         file.write(" ".join(words[(i + j) % len(words)] for j in range(2 + i % 3)) + "\n")
 
     def inputs(self):
-        """Returns sources padded on the left, targets on the right."""
+        """Returns sources padded on the left and targets padded on the right."""
         source, target = torch.randint(4, 8, (5, 7)), torch.randint(4, 9, (5, 6))
         for row in range(5):
             source[row, :row] = 1
@@ -87,7 +87,7 @@ def written_by_pytorch(models):
         if norm == "un":
             call(PROGRAM, "fold", written, "-o", folded)
             off = largest_difference(models.compare("un, folded", folded)[0], logits)
-            expect(off <= 1e-4, f"un, folded: differs by {off:.2e}")  # products of rounded weights in another order
+            expect(off <= 1e-4, f"un, folded: differs by {off:.2e}")  # folding rounds products of weights
     change_config(written, lambda config: config["model"].update(fixnorm=True))
     expect(largest_difference(models.compare("ln, with fixnorm", written)[0], logits) > 0.1, "fixnorm changes nothing")
     with torch.no_grad():
@@ -104,5 +104,5 @@ def written_by_pytorch(models):
 
 if __name__ == "__main__":
     check_all(Transformers, "pytorch_model.py", "Transformers", CONFIG, load_model, NORMALIZERS, KINDS, MORE,
-              absent={"instancenorm"},  # which cannot decode: it needs all tokens of a sentence
+              absent={"instancenorm"},  # it needs all tokens of a sentence, so it cannot decode
               also=written_by_pytorch)

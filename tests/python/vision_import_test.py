@@ -1,4 +1,4 @@
-"""examples/vision_import.py: with imported weights foldgrad gives the logits of the published models."""
+"""examples/vision_import.py: foldgrad gives the logits of the published models, here with imported random weights."""
 import importlib.util
 import os
 import tempfile
@@ -13,14 +13,14 @@ from model_files import save_tensors  # noqa: E402
 from pytorch_cct import Cct  # noqa: E402
 from pytorch_vit import Vit  # noqa: E402
 
-TOLERANCE = 1e-5  # of the greatest logit: f32 here and f64 there
+TOLERANCE = 1e-5  # relative to the largest logit; foldgrad computes in f32, PyTorch in f64
 WIDTH, HEADS, FFN, CLASSES = 8, 2, 12, 3
-CHANNELS, DEPTHS = (4, 6, 8, 10), (1, 2, 1, 1)  # of a ConvNeXt's stages
+CHANNELS, DEPTHS = (4, 6, 8, 10), (1, 2, 1, 1)  # of the four stages of ConvNeXt
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
 
 class Weights(dict):
-    """Random weights by name; gains are near 1."""
+    """Random weights by name. Weights with `norm` in their names are gains around 1; all else is around 0."""
 
     def add(self, name, *shape):
         noise = torch.randn(shape, generator=self.generator, dtype=torch.float64) * 0.4
@@ -50,7 +50,7 @@ def block_of(w, prefix, norms, attention, mlp, qkv_bias):
 
 
 def vit_weights(cls, qkv_bias, norm="norm"):
-    """Returns weights with timm's names: patches of 4 of images of 8."""
+    """Returns weights with timm's names, for images of 8 x 8 pixels in patches of 4 x 4."""
     w = Weights(1)
     w.add("patch_embed.proj.weight", WIDTH, 3, 4, 4)
     w.add("patch_embed.proj.bias", WIDTH)
@@ -82,7 +82,7 @@ def cct_weights(convs, kernel, tokens, cls=False):
 
 def add_conv(w, name, out, channels, kernel, bias=True):
     w.add(name + ".weight", out, channels, kernel, kernel)
-    w[name + ".weight"] *= 2.5 / (channels * kernel * kernel) ** 0.5  # so that numbers neither grow nor vanish
+    w[name + ".weight"] *= 2.5 / (channels * kernel * kernel) ** 0.5  # so that activations neither grow nor vanish
     if bias:
         w.add(name + ".bias", out)
 
@@ -94,7 +94,7 @@ def add_norm(w, name, channels):
 
 
 def convnext_weights():
-    """Returns weights with timm's names: patches of 4, four stages of one or two blocks."""
+    """Returns weights with timm's names, for patches of 4 x 4 and four stages of one or two blocks."""
     w = Weights(3)
     add_conv(w, "stem.0", CHANNELS[0], 3, 4)
     add_norm(w, "stem.1", CHANNELS[0])
@@ -117,7 +117,7 @@ def convnext_by_pytorch(w, x, eps):
     def layer(f, x, name, **more):
         return f(x, w[name + ".weight"], w[name + ".bias"], **more)
 
-    def norm(x, name):  # of [B, C, H, W] over C
+    def norm(x, name):  # over C of [B, C, H, W]; returns C last
         return layer(lambda x, *p: F.layer_norm(x, x.shape[-1:], *p, eps), x.movedim(1, -1), name)
 
     x = norm(layer(F.conv2d, x, "stem.0", stride=4), "stem.1").movedim(-1, 1)
@@ -166,7 +166,7 @@ def lite_weights():
 def lite_by_pytorch(w, x, eps):
     block = x
     for conv, norm, _, width, kernel, stride, depthwise in lite_layers():
-        zeros = max((-(-x.shape[-1] // stride) - 1) * stride + kernel - x.shape[-1], 0)  # SAME
+        zeros = max((-(-x.shape[-1] // stride) - 1) * stride + kernel - x.shape[-1], 0)  # TensorFlow's padding SAME
         x = F.pad(x, (zeros // 2, zeros - zeros // 2) * 2)
         x = F.conv2d(x, w[conv + ".weight"], stride=stride, groups=width if depthwise else 1)
         x = F.batch_norm(x, w[norm + ".running_mean"], w[norm + ".running_var"], w[norm + ".weight"], w[norm + ".bias"],
@@ -181,13 +181,13 @@ def lite_by_pytorch(w, x, eps):
 
 
 def normalized(pixels):
-    """Returns images [B, 3, H, W] in f64."""
+    """Returns the normalized images, [B, 3, H, W] in f64."""
     images = (pixels / 255 - torch.tensor(MEAN, dtype=torch.float64)) / torch.tensor(STD, dtype=torch.float64)
     return images.movedim(-1, 1)
 
 
 def logits_by_pytorch(weights, pixels, eps):
-    """Returns the logits of the published model in f64: by examples/, which has its names, or as above."""
+    """Returns the logits of the published model in f64, by the functions above or by examples/, which has its names."""
     for name, network in (("stem.0.weight", convnext_by_pytorch), ("_conv_stem.weight", lite_by_pytorch)):
         if name in weights:
             return network({n: t.double() for n, t in weights.items()}, normalized(pixels), eps)
@@ -235,7 +235,7 @@ def check_timm(files):
              {"img_size": 32, "patch_size": 2, "window_size": 4, "embed_dim": 8, "depths": (2, 2), "num_heads": (2, 4),
               "num_classes": CLASSES}),
             ("convnext_tiny", 32, convnext),
-            ("convnext_atto", 32, convnext),  # whose linear layers are convolutions
+            ("convnext_atto", 32, convnext),  # its linear layers are convolutions
             ("tf_efficientnet_lite0", 64, {"num_classes": CLASSES})):
         model, generator = timm.create_model(name, **options).eval(), torch.Generator().manual_seed(5)
         for key, t in model.state_dict().items():

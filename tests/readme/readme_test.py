@@ -1,8 +1,9 @@
-"""Runs the commands of README.md, docs/tutorial.md and docs/class.md in order, each made small.
+"""Runs the commands of README.md, docs/tutorial.md and docs/class.md in order, with options that make them quick.
 
-Lines that are indented by four spaces are commands. One shell runs all of them, except those in NOT_RUN, in a directory
-that looks like the source tree, on data made here. SMALL appends options that make a command small; nothing else about
-it changes. scripts/build.sh is a stand-in that has built already.
+Lines that are indented by four spaces are commands. One shell runs all commands of a document except those in NOT_RUN,
+in a directory that looks like the source tree, on data made here. (docs/class.md continues the tutorial's shell.) SMALL
+has the options that make commands quick; nothing else about them changes. A stand-in for scripts/build.sh only prints
+the path of the program, which has already been built.
 """
 import json
 import os
@@ -38,16 +39,17 @@ SMALL = {
         "--max-length-b 20",
     "$F eval runs/multi30k-un --split test --beam 1": "--max-length-b 20",
 }
-# By document, the files that must exist afterwards.
+# The files that the commands of each document must make.
 MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.json", "runs/multi30k-un/report.html",
                       "runs/demo-shapes/report.html", "runs/demo-language/folded/model.safetensors",
                       "averaged/model.safetensors", "folded/certificate.json", "before-and-after.svg"],
         "docs/tutorial.md": ["runs/report.html", "runs/un/folded/certificate.json", "runs/ln/folded/certificate.json",
                              "runs/un/before-and-after.svg", "runs/un/class/certificate.json",
                              "runs/ln/class/certificate.json", "runs/un/class.svg"]}
-# Logs of runs whose report must have full curves.
+# Logs with enough events for full curves in the report.
 FULL = {"README.md": ["runs/demo/log.jsonl"], "docs/tutorial.md": []}
-# By document, patterns that must be in the output: the demo's commands, eight translations, how many folding kept.
+# Patterns that must be in the output of each document's commands: the demo's commands, eight translations, the number
+# of translations that folding kept, and more.
 PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/demo ",
                          r"^exact match +\d",
                          r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}",
@@ -63,12 +65,13 @@ PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/dem
 
 def commands(document):
     with open(os.path.join(SOURCES, document), encoding="utf-8") as file:
-        text = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)  # what programs print, code of other languages
+        text = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)  # without output and code
     return [line[4:].split("  #")[0].rstrip() for line in text.splitlines() if line.startswith("    ")]
 
 
 def make_text(directory, parts):
-    """Writes pairs of lines of number words, as files NAME.de and NAME.en, and returns the words of both languages."""
+    """Writes 60 pairs of lines of number words for each part, as PART.de and PART.en. Returns the words of both
+    languages."""
     os.makedirs(directory)
     rng = random.Random(1)
     german, english = "null eins zwei drei vier fünf sechs".split(), "zero one two three four five six".split()

@@ -17,7 +17,7 @@ TEST(Cifar10, HasAsManyImagesOfEveryClass) {
     for (std::int64_t i = 0; i < images.size(); ++i) ++of_class[images.label(i)];
     EXPECT_EQ(of_class, std::vector<int>(10, per_class));
     if (part == ImagePart::test) continue;
-    // These are the customary constants for normalizing the training images, to four digits.
+    // These are the constants, to four digits, with which training images are usually normalized.
     const ImageStatistics s = image_statistics(images);
     const double mean[] = {0.4914, 0.4822, 0.4465}, std[] = {0.2470, 0.2435, 0.2616};
     for (int c = 0; c < 3; ++c) {

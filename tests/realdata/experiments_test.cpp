@@ -1,4 +1,4 @@
-// Tests the configurations of Multi30k and IWSLT14 with their text.
+// Tests the configurations of Multi30k and IWSLT14 on the text of these data sets.
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
@@ -25,7 +25,7 @@ TEST(Experiments, Multi30k) {
   EXPECT_EQ(data.valid.pairs.source.size(), 1014u);
   EXPECT_EQ(data.vocabulary.source_size(), 6000);
   EXPECT_EQ(unknown(data.train.pairs.source) + unknown(data.train.pairs.target), 0);
-  // Versions of the library may choose different pieces, but hardly a different number of pieces.
+  // Versions of SentencePiece may choose different pieces, but hardly a different number of pieces.
   std::size_t tokens = 0;
   for (const Ids& ids : data.train.pairs.target) tokens += ids.size();
   EXPECT_GT(tokens, 29000u * 12);
@@ -38,7 +38,7 @@ TEST(Experiments, Multi30k) {
   EXPECT_GE(same, 980);  // leading, trailing and doubled spaces are lost
 }
 
-// 10,152 is the number of rows of fairseq's joined dictionary of all 160,239 pairs.
+// fairseq's joined dictionary of all 160,239 training pairs has 10,152 rows.
 TEST(Experiments, Iwslt14) {
   const RealData files("iwslt14", "iwslt14-part.tar.xz");
   FOLDGRAD_SKIP_WITHOUT(files, "iwslt14");

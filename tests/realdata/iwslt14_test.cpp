@@ -1,4 +1,4 @@
-// The translation task IWSLT14 German to English, prepared by fairseq's prepare-iwslt14.sh before byte pair encoding.
+// Tests with IWSLT14, German to English, as fairseq's prepare-iwslt14.sh leaves it before byte pair encoding.
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
@@ -17,7 +17,8 @@ class Iwslt14 : public ::testing::Test {
   RealData data_{"iwslt14", "iwslt14-part.tar.xz"};
 };
 
-// Returns FNV-1a over lines and their ends, since the output of subword-nmt 0.3.8 itself may not be stored here.
+// Returns the FNV-1a hash of lines and their line ends. The tests compare hashes, since the output of subword-nmt 0.3.8
+// may not be stored here.
 std::uint64_t digest(const std::vector<std::string>& lines) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const std::string& line : lines)
@@ -63,7 +64,8 @@ TEST_F(Iwslt14, BpeAndDictionariesGiveThePublishedNumbers) {
   }
 }
 
-// A batch has 4096 tokens including padding. Only a small part is padding, so sorting by length works.
+// A batch has about 4096 tokens on its longer side, including padding. Less than 20 % of all tokens are padding, so
+// sentences are sorted by length.
 TEST_F(Iwslt14, BatchesHoldMostlyTokens) {
   Bpe bpe(data_ / "fairseq.bpe10k.code");
   const Dictionary de = Dictionary::read(data_ / "fairseq.dict.de.txt"),

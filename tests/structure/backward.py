@@ -2,8 +2,8 @@
 
     // Differentiates layer_norm [LN-1, LN-2, LN-3]: computes dx [LN-4], dgamma and dbeta [LN-5].
 
-The formulas of these tags come from the comments of the operation's folder, the places that evaluate the gradients from
-its lines of code. `scripts/house --write` writes the page, and the test `equations` checks that it is current.
+The formulas of these tags come from the comments in the operation's folder. A gradient is evaluated by the functions
+whose code cites its tag. `scripts/house --write` writes the page, and the test `equations` checks that it is current.
 """
 import re
 from collections import namedtuple
@@ -40,7 +40,7 @@ Node = namedtuple("Node", "path name says")
 
 
 def nodes(files):
-    """Yields the nodes of the tape, with what the comment above backward() says, or ""."""
+    """Yields the nodes of the tape. `says` is the comment above backward() after "Differentiates ", or ""."""
     for path, text in files.items():
         for struct in re.finditer(r"^struct (\w+Node)\b.*?^};", text, re.M | re.S):
             found = re.search(r"((?:^ *//.*\n)*)^ *void backward\(NodeGrads& ", struct[0], re.M)
@@ -50,7 +50,7 @@ def nodes(files):
 
 
 def formulas(text):
-    """Returns {tag: formula}, of comments "//   [TAG]  formula" with their continued lines."""
+    """Returns {tag: (formula, condition)} from comments "//   [TAG]  formula", which may take several lines."""
     found, tags, condition = {}, [], ""
     for line in text.splitlines():
         body = re.match(r"//(   +\[.*|   {4,}\S.*)?(.*)", line)
@@ -74,7 +74,7 @@ def formulas(text):
 
 
 def parts(formula):
-    """Returns the statements of a formula, which spaces separate, without the name in front of it: "add:"."""
+    """Returns the statements of a formula, which spaces separate, without a name in front such as "add:"."""
     formula = re.sub(r"^\w+(\(x\)|:) +|  \(\w+\)$|  \(\w+\)(?=  )", "", re.sub(r" +(\+?=) ", r" \1 ", formula))
     split = re.split(r" {3,}| +(?=d\w+ \+?= )", formula)
     return [re.sub(" +", " ", part.strip(" ,;")) for part in split if part.strip()]
@@ -85,7 +85,7 @@ def is_gradient(part):
 
 
 def place(path, text, at):
-    """Returns "Struct::function" of a line, as a link."""
+    """Returns a link, "Struct::function", to the function that contains line number `at`, or ""."""
     before = text.split("\n")[:at]
     struct = next((m[1] for line in reversed(before) for m in [re.match(r"(?:struct|class) (\w+)", line)] if m), "")
     name, first = next(((name, first) for name, first, lines in rules.functions(text) if first <= at < first + lines),
@@ -101,7 +101,8 @@ def place(path, text, at):
 
 
 def places(files, tag, both):
-    """Returns the lines of code that cite a tag; of one that is forward and backward, those of backward passes."""
+    """Returns links to the functions whose code cites a tag; with `both`, only those in backward passes if there are
+    any."""
     found = []
     for path, text in files.items():
         for at, line in enumerate(text.split("\n"), 1):
@@ -121,7 +122,7 @@ def code(tag, statements):
 
 
 def row(node, files):
-    """Returns the row of a node; raises ValueError with what it lacks."""
+    """Returns the row of a node. If the row cannot be made, raises a ValueError that says what is missing."""
     known = {}
     for path, text in files.items():
         if path.endswith(".h"):

@@ -1,7 +1,8 @@
-"""The tags of docs/equations.md: code cites each at a line that computes it, tests cite each, and nothing cites a tag
-that has no row. Code cites [LN-4]; tests do so too, or carry LN_4 in the name of a test. No line computes rows that say
-"property: ..." or "definition: ..."; comments cite them. Every numbered equation of the UN paper has a row too, with
-tags, tests or the word "prose". docs/backward.md is current (backward.py)."""
+"""Checks the tags of docs/equations.md. Code must cite each tag at a line that computes it, tests must cite each tag,
+and nothing may cite a tag that has no row. Code cites [LN-4]; tests do so too, or have LN_4 in the name of a test. Rows
+that say "property: ..." or "definition: ..." are not computed, so only comments cite them. Every numbered equation of
+the UN paper must also have a row, with tags, tests or the word "prose". docs/backward.md must be current (backward.py).
+"""
 import re
 import sys
 from collections import Counter
@@ -15,7 +16,7 @@ CODE = ("engine", "ops", "models", "train")
 
 
 def texts(root, folders):
-    """Yields (path, text) of all files of C++ and CUDA below these folders."""
+    """Yields (path, text) of all C++ and CUDA files below these folders."""
     for path in (path for folder in folders for path in sorted((root / folder).rglob("*"))):
         if path.suffix in (".h", ".cpp", ".cu"):
             yield path.relative_to(root), path.read_text()
@@ -24,11 +25,11 @@ def texts(root, folders):
 def cited(text):
     """Returns the tags in brackets; [LN-1, LN-2] has two."""
     groups = re.findall(rf"\[{TAG}(?:, ?{TAG})*\]", text)
-    return {tag for tag in re.findall(TAG, " ".join(groups)) if not re.fullmatch("[A-Z]-[A-Z]", tag)}  # not [A-Z]
+    return {tag for tag in re.findall(TAG, " ".join(groups)) if not re.fullmatch("[A-Z]-[A-Z]", tag)}  # not a regex
 
 
 def test_names(text):
-    """Returns the names of a file's tests, a _ before and after each part: _LayerNorm_LN_4_ZeroRows_."""
+    """Returns the names of a file's tests, with a _ before and after each part: _LayerNorm_LN_4_ZeroRows_."""
     heads = re.findall(r"(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\([^)]*\)", text)
     return "_" + re.sub(r"[^A-Za-z0-9]+", "_", " ".join(heads)) + "_"
 
@@ -72,7 +73,8 @@ def uncited(root, listed, in_names):
 
 
 def of_the_paper(page, known, names):
-    """Yields a message for each fault in the rows of the UN paper's equations: (2)-(3), what they say, their places."""
+    """Yields a message for each fault in the rows of the UN paper's equations. Their first cell is a number such as (2)
+    or (2)-(3), and their last cell has the tags and tests."""
     numbered = [(cells[0], cells[-1]) for _, cells in rows(page) if EQUATION.match(cells[0])]
     found = [n for name, _ in numbered for n in numbers(name)]
     if found != list(range(1, EQUATIONS + 1)):

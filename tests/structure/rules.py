@@ -1,10 +1,11 @@
-"""The rules of the tree: which folder may include which, and which library; how long files and functions may be, and
-how many files a folder may have. A permission that nothing uses is a violation too."""
+"""The rules of the tree: which folders and libraries a folder may include, how long files and functions may be, and how
+many files a folder may have. A permission that nothing uses is a violation too."""
 import collections
 import re
 
-# A folder may include itself and the folders in its row, which must come before it: so there are no circles. "ops"
-# means every operation; its fast kernels may include all that it may. OPS says which operations may include others.
+# A folder may include itself and the folders in its row. The table must list those before it, so there are no cycles.
+# "ops" means every operation. An operation's fast kernels may include all that the operation may include. OPS says
+# which operations may include others.
 ALLOWED = {
     "engine": [],
     "emulation": [],
@@ -83,7 +84,7 @@ ALLOWED = {
                        "train/tasks/translation"],
 }
 
-# Operations that use others, in the same form. One that uses none needs no row.
+# Operations that use others, in the form of ALLOWED. An operation that uses no other operation needs no row.
 OPS = {
     "ops/activation": ["ops/dropout"],
     "ops/affine": ["ops/total"],
@@ -128,13 +129,13 @@ LIBRARIES = {
     "cpuid.h": ["engine/gemm"],
     "sanitizer/": ["emulation"],
 }
-# Headers of the operating system, which operations and models do not use.
+# Headers of the operating system, which operations and models may not include.
 POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|poll|pthread|sched|setjmp|signal|std\w+|string|time|ucontext|"
                    r"unistd|wctype)\.h$")
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 
 FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1580, 24
-LONG_TABLES = {"visit_config", "kAttention"}  # they list things, a line each
+LONG_TABLES = {"visit_config", "kAttention"}  # each has one line per item
 LARGE_FOLDERS = {  # and how many files they may have, with the reason
     "train/commands": 26,      # a file for each command
 }
@@ -181,7 +182,7 @@ def library_of(header):
 
 
 def _blanked(text):
-    """Returns the text without comments and directives, with empty strings, line by line as before."""
+    """Returns the text without comments, directives and the contents of strings. All lines keep their numbers."""
     text = re.sub(r'R"(\w*)\((.*?)\)\1"', lambda m: '""' + "\n" * m.group(2).count("\n"), text, flags=re.S)
     text = re.sub(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'',
                   lambda m: "" if m.group(0).startswith("//") else '""', text)
@@ -192,7 +193,7 @@ FUNCTION_NAME = re.compile(r"([\w~]+|operator\W+)\s*\(")
 
 
 def functions(text):
-    """Returns [(name, first line, number of lines)] of all functions, lambdas being part of theirs."""
+    """Returns [(name, first line, number of lines)] of all functions. A lambda is part of the function around it."""
     found, stack, head, line = [], [], 0, 1
     text = _blanked(text)
     for i, c in enumerate(text):
@@ -284,8 +285,9 @@ def shortest_ring(edges):
 
 
 def rings(files):
-    """Yields a sentence for a ring of folders that include each other, at each depth of the tree. ALLOWED has none of
-    single folders; here a file belongs to all folders above it: at depth 2, one of train/data/text to train/data."""
+    """Yields a sentence for a ring of folders that include each other, at each depth of the tree. Here a file belongs
+    to every folder above it: at depth 2, a file of train/data/text belongs to train/data. So rings are possible,
+    although the order of ALLOWED prevents rings of single folders."""
     found = []
     for depth in range(1, 1 + max((path.count("/") for path in files), default=0)):
         edges = collections.defaultdict(dict)
@@ -301,7 +303,7 @@ def rings(files):
 
 
 def unused(files):
-    """Yields a sentence for each permission that none of `files`, all of the tree, uses."""
+    """Yields a sentence for each permission that nothing uses. `files` must be all files of the tree."""
     used = set()
     counts = collections.Counter(folder_of(path) for path in files)
     for _, folder, header, included in includes(files):

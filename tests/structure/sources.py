@@ -1,5 +1,5 @@
-"""The items that docs/sources.md must have: every table, figure, equation and model of the sources, and nothing that
-does not exist in the tree."""
+"""Checks docs/sources.md: it must have every table, figure, equation and model of the sources, and must not refer to
+anything that does not exist in the tree."""
 import glob
 import itertools
 import re
@@ -30,7 +30,7 @@ def rows(page):
 
 
 def numbers(text):
-    """Yields the numbers of "3, 4"; of "(2)-(5)" all four."""
+    """Yields the numbers in a text: 3 and 4 for "3, 4", and 2 to 5 for "(2)-(5)"."""
     for first, last in re.findall(r"\(?(\d+)\)?(?:-\((\d+)\))?", text):
         yield from range(int(first), int(last or first) + 1)
 
@@ -61,8 +61,8 @@ def missing_numbers(paper):
 
 
 def equation_faults(paper, equations, read):
-    """Yields a message if rows of equations are not those of docs/equations.md, or if no file that they name cites one
-    of their tags."""
+    """Yields a message if the rows of equations differ from those of docs/equations.md, and for each tag of a row that
+    none of the row's files cites."""
     there = {cells[0]: set(TAG.findall(cells[-1])) for _, cells in rows(equations) if EQUATION.fullmatch(cells[0])}
     here = {cells[0]: cells for _, cells in rows(paper) if EQUATION.fullmatch(cells[0])}
     if list(there) != list(here):

@@ -1,4 +1,4 @@
-"""The tree keeps the rules of rules.py, and each rule can be broken."""
+"""Tests that the tree keeps the rules of rules.py, and that a violation of each rule is found."""
 import os
 import re
 import runpy

@@ -1,4 +1,5 @@
-// A fixture for tests of commands that take a model. Its directory has a small model with a vocabulary of words.
+// A fixture for tests of commands that take a model. Its directory contains a small translation model, `m`, with its
+// vocabulary of words and a few sentences.
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"

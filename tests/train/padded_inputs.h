@@ -1,11 +1,11 @@
-// The tensors of translation_batch(), as in an input file of `foldgrad run`.
+// Converts translation_batch() to the padded tensors of an input file for `foldgrad run`.
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
 
-// Returns source, padded on the left, and input, padded on the right, with their masks; both have `extra` more columns
-// than needed.
+// Returns `source`, padded on the left, and `input`, padded on the right, with their masks. Each is `extra` columns
+// wider than its longest sentence.
 inline NamedTensors padded_inputs(std::int64_t extra = 0) {
   const TranslationBatch batch = translation_batch();
   NamedTensors all;

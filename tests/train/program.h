@@ -18,7 +18,8 @@ inline std::string program() {
   return given ? given : FOLDGRAD_PROGRAM;
 }
 
-// Hides GPUs from commands without --device, so that tests run them on the CPU on every machine.
+// Returns a shell prefix that hides GPUs, so that tests run commands on the CPU on every machine. It is empty if the
+// arguments have --device, or if they begin with an option such as --help.
 inline std::string without_gpus(const std::string& arguments) {
   const bool told = arguments.find("--device") != std::string::npos || arguments.rfind("--", 0) == 0;
   return told ? "" : "CUDA_VISIBLE_DEVICES= ";
@@ -29,7 +30,7 @@ struct ProgramResult {
   std::string out, err;
 };
 
-// Runs the program with `arguments` as in a shell, after the shell command `first`.
+// Has a shell run the program with `arguments`. `first` is the beginning of the shell's command line.
 inline ProgramResult run_after(const std::string& first, const std::string& arguments) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", err = directory / "err";
@@ -49,13 +50,13 @@ inline void expect_failure(const ProgramResult& r, int exit_code, const std::str
   EXPECT_TRUE(said.starts_with("error: ") ? begins(r.err, said) : contains(r.err, said));
 }
 
-// Returns the commands that --help lists, one per line with its description.
+// Returns the names of the commands from the output of --help, which has one line for each command.
 inline std::set<std::string> commands_of_the_program() {
   std::set<std::string> commands;
   const std::string help = run_program("--help").out;
   for (const std::string& line : lines_of(help.substr(help.find("Subcommands:\n") + 13)))
     if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ')
-      commands.insert(line.substr(2, line.find_first_of(", ", 2) - 2));  // "fold, fuse"
+      commands.insert(line.substr(2, line.find_first_of(", ", 2) - 2));  // takes "fold" from "fold, fuse"
   return commands;
 }
 
@@ -90,7 +91,7 @@ class ProgramFiles : public FileTest {
   std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) const {
     return events_of(files_ / run, kind);
   }
-  // Returns the events without members that depend on the clock.
+  // Returns the events without the members that depend on the clock.
   std::vector<nlohmann::json> timeless_events(const std::string& run, const std::string& kind) const {
     std::vector<nlohmann::json> all = events(run, kind);
     for (nlohmann::json& event : all)

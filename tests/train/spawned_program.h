@@ -1,4 +1,4 @@
-// The program `foldgrad` as a child that runs while the test watches it and sends it signals.
+// Runs the program `foldgrad` as a child process that the test can watch and send signals to.
 #pragma once
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -17,8 +17,9 @@ inline const std::string kEndless = "--set train.steps=100000000 --set output.lo
 
 class SpawnedProgram {
  public:
-  // A shell interprets `arguments`, which may have redirections. The child leads its own process group, like a job of a
-  // shell. It calls `prepare` and then starts the program, through `launcher` if that is not empty.
+  // A shell interprets `arguments`, which may contain redirections. The child process leads its own process group, like
+  // a job that a shell started. It calls `prepare` and then starts the program, through `launcher` if that is not
+  // empty.
   explicit SpawnedProgram(
       const std::string& arguments, const std::function<void()>& prepare = [] {}, const std::string& launcher = "")
       : pid_(fork()) {
@@ -77,7 +78,7 @@ class SpawnedProgram {
 
 // Returns a launcher that preloads the library made from tests/preload/NAME.cpp.
 inline std::string preloading(const std::string& name) {
-  const char* options = std::getenv("ASAN_OPTIONS");  // ASan's library would have to be the first one
+  const char* options = std::getenv("ASAN_OPTIONS");  // ASan rejects libraries loaded before its own
   return "env LD_PRELOAD='" FOLDGRAD_PRELOAD "/lib" + name + ".so' ASAN_OPTIONS='" + (options ? options : "") +
          ":verify_asan_link_order=0'";
 }

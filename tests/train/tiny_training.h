@@ -9,7 +9,9 @@ namespace foldgrad::testing {
 
 constexpr std::int64_t kWords = 5, kFirstWord = 4;
 
-// Returns sentences of 1 to 5 words to copy: numbers in base 5, whose parity no single digit shows.
+// Returns sentences to copy: the numbers begin, begin + step, ... below 2000, each written as its 1 to 5 digits in base
+// 5. In this base no single digit shows whether a number is even, so a model can learn from odd numbers and be scored
+// on even ones.
 inline EncodedPairs copies(std::int64_t begin, std::int64_t step) {
   EncodedPairs pairs;
   for (std::int64_t n = begin; n < 2000; n += step) {
@@ -34,7 +36,7 @@ inline TransformerConfig small_config(const std::string& normalizer) {
   return config;
 }
 
-// A task on batches that belong to the test, which can inspect the batches and step through them.
+// A task whose batches belong to the test, so that the test can inspect them and step through them.
 class BatchTask final : public Task {
  public:
   BatchTask(Transformer& model, Batches& batches) : Task(model, {.unit_of_work = "tokens"}), batches_(batches) {}
@@ -47,7 +49,7 @@ class BatchTask final : public Task {
   Batches& batches_;
 };
 
-// All parts of a training run, by default on sentences 1, 3, 5, ...
+// A training run with all its parts. By default it trains on copies(1, 2), the odd numbers.
 struct TinyTraining {
   TinyTraining(const TransformerConfig& config, std::uint64_t seed, const TrainerOptions& options,
                const Optimizer::Rule& rule = Adam{}, double lr = 5e-3, DType dtype = DType::f32,

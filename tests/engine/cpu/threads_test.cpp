@@ -34,8 +34,7 @@ std::vector<int> runs_of_each(std::int64_t pieces) {
   return runs;
 }
 
-// Runs n pieces that wait for each other, which would spin forever if one thread had to run two of them. Calls then()
-// in each.
+// Runs n pieces that wait for each other, so this hangs unless n threads take part. Each piece then calls then().
 template <class Then>
 void run_together(int n, const Then& then) {
   std::atomic<int> inside = 0;
@@ -61,7 +60,8 @@ TEST_F(Threads, SeveralTakePart) {
   run_together(3, [] {});
 }
 
-// Each of three callers has its own helpers. Calls end while these wake up, work and fall asleep.
+// Each of three callers has its own helper. The calls are so short that they end while a helper is still waking up,
+// working or falling asleep.
 TEST_F(Threads, ManyShortCallsFromThreeCallers) {
   constexpr int kCalls = 350'000;
   std::vector<std::thread> callers;
@@ -70,7 +70,7 @@ TEST_F(Threads, ManyShortCallsFromThreeCallers) {
     callers.emplace_back([&] {
       set_threads(2);
       for (int call = 0; call < kCalls; ++call) {
-        const std::int64_t pieces = call % 4;  // no piece, one, or two or three that are shared
+        const std::int64_t pieces = call % 4;  // two or three pieces are shared with the helper
         std::atomic<std::int64_t> sum = 0;
         parallel(pieces, [&](std::int64_t piece) { sum += piece + 1; });
         wrong += sum != pieces * (pieces + 1) / 2;
@@ -88,7 +88,7 @@ std::set<int> tasks() {
   return all;
 }
 
-// Starts the helper of a new thread and returns the helper's id in the system.
+// Starts the helper of the calling thread, which must not have one yet. Returns the helper's thread id in the system.
 int make_helper() {
   const std::set<int> before = tasks();
   set_threads(2);
@@ -98,7 +98,8 @@ int make_helper() {
   return 0;
 }
 
-// Stops one thread of the parent until the pipe `release` ends. A process cannot stop a single thread of its own.
+// Stops one thread of the parent process until the parent closes the pipe `release`. A child process must do this,
+// since a process cannot stop one of its own threads.
 [[noreturn]] void hold(int task, int held, int release) {
   int status = 0;
   char answer = 'n';
@@ -141,7 +142,7 @@ TEST_F(Threads, TheFirstPieceThatFailsIsReported) {
       };
       EXPECT_EQ(message<std::runtime_error>([&] { parallel(100, fail); }), "piece 37");
       for (int piece = 0; piece <= 37; ++piece) ASSERT_EQ(runs[std::size_t(piece)], 1) << piece;
-      ASSERT_EQ(runs_of_each(100), std::vector<int>(100, 1));  // the next call is like any other
+      ASSERT_EQ(runs_of_each(100), std::vector<int>(100, 1));  // the failure affects no later call
     }
   }
 }
@@ -162,7 +163,8 @@ TEST_F(Threads, ALoopInsideAPieceIsPlain) {
   EXPECT_EQ(threads(), 3);
 }
 
-// The number of threads in the environment and the processors are read when a program starts.
+// A program reads OMP_NUM_THREADS and its processors only once, so this test starts its own program again, with four
+// threads on one processor.
 TEST_F(Threads, FourOnOneProcessor) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -186,7 +188,8 @@ TEST_F(Threads, FourOnOneProcessor) {
   EXPECT_EQ(status, 0);
 }
 
-// A thread of MPI or OpenMP may be bound to one processor. Its helpers can still run on all processors of the process.
+// MPI or OpenMP may bind the calling thread to one processor. Its helpers must still run on all processors of the
+// process.
 TEST_F(Threads, HelpersRunWhereTheProcessMayAndBlockSignals) {
   std::thread([] {
     cpu_set_t process, one;

@@ -53,7 +53,8 @@ void expect_close(const ForAll& for_all) {
   }
 }
 
-// There are equally many arguments of either sign in every binade, starting at the smallest subnormal.
+// The arguments are 4,001 bit patterns apart, beginning with the smallest subnormal. So every binade has about 2,100
+// arguments of either sign.
 TEST(VectorMath, FloatIsCloseOverTheWholeRange) {
   expect_close([](const auto& visit) {
     for (std::uint32_t bits = 1; bits < 0x7f800000u; bits += 4001)
@@ -61,14 +62,15 @@ TEST(VectorMath, FloatIsCloseOverTheWholeRange) {
   });
 }
 
-// The grid is dense where functions bend, reach their limits or would become subnormal, and where formulas change.
+// The grid covers all arguments at which functions bend, reach their limits or would become subnormal, and at which
+// formulas change.
 TEST(VectorMath, FloatIsCloseOnADenseGrid) {
   expect_close([](const auto& visit) {
     for (double x = -106; x < 106; x += 1.0 / 4099) visit(float(x));
   });
 }
 
-// Returns the factor of x in gelu_tanh as a sigmoid, which stays accurate where it is small.
+// Returns the factor of x in gelu_tanh. It is computed as a sigmoid, which keeps small values accurate.
 double tanh_cdf(double x) { return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }
 
 TEST(VectorMath, DistributionFunctionsAreWithinTheirAbsoluteError) {

@@ -1,4 +1,4 @@
-// Tests the loop of kernels over [batch, rows, columns].
+// Tests the loop with which kernels visit the cells of [batch, rows, columns].
 #include <algorithm>
 #include <tuple>
 #include <vector>
@@ -29,7 +29,7 @@ TEST(Cells, EveryCellIsVisitedOnce) {
   for (auto [batch, rows, columns] : {std::tuple{0, 2, 2}, {2, 0, 2}, {2, 2, 0}}) expect_once(batch, rows, columns);
 }
 
-// A grid has 65,535 blocks in y and in z.
+// A grid has at most 65,535 blocks in y and in z, so a block must visit several rows or matrices.
 TEST(Cells, MoreRowsAndMatricesThanAGridHasBlocks) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
   expect_once(65535 + 2, 1, 1);

@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Each test runs in a separate process, which asks for the guard before it has any memory of the device.
+// Each test is a death test, whose process turns the guard on before it allocates device memory.
 class GuardedMemory : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -49,7 +49,7 @@ TEST_F(GuardedMemory, OtherFaultsAreNotBlamedOnIt) {
     volatile int* nowhere = nullptr;
     std::exit(*nowhere);
   };
-  EXPECT_DEATH(elsewhere(), "^[^t]*$|Sanitizer");  // no "touched"
+  EXPECT_DEATH(elsewhere(), "^[^t]*$|Sanitizer");  // cannot match kMessage, which has a t
 }
 
 bool kernels_and_copies_reach_it() {

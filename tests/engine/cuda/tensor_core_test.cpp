@@ -21,8 +21,8 @@ Tensor transposed(const Tensor& x) {
   return t;
 }
 
-// Checks products of random numbers, so that swapped places of a fragment show. The sums are exact except for 32
-// roundings of float. Each is at most 2^-23 (a GPU may round down) of a sum of at most 32 products below 25.
+// Checks products of random numbers, so that swapped elements of a fragment show. A sum has at most 32 terms, so there
+// are at most 32 roundings to float. Each is at most 2^-23 (a GPU may round down) of a partial sum, which is below 25.
 void expect_product(int warps, int depth, bool a_transposed, bool b_transposed) {
   const int rows = 16 * warps;
   const Tensor a = randn({rows, depth}, 1).to(DType::bf16), b = randn({depth, 16}, 2).to(DType::bf16);

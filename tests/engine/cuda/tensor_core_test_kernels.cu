@@ -20,7 +20,8 @@ __global__ void small_product_kernel(SmallProduct p) {
   load(a, p.a, p.a_transposed ? p.depth : rows, a_row - kPadding);
   load(b, p.b, p.b_transposed ? 16 : p.depth, b_row - kPadding);
   __syncthreads();
-  // Addresses in a 16 x 16 block, whose blocks of 8 x 8 are taken column by column (tall) or row by row (wide).
+  // Each lane's row address in a 16 x 16 block. ldmatrix loads the four blocks of 8 x 8 column by column (tall) or row
+  // by row (wide).
   const int tall_row = lane % 16, tall_column = lane / 16 * 8;
   const int wide_row = lane / 16 * 8 + lane % 8, wide_column = lane / 8 % 2 * 8;
   FragmentC c[2] = {};

@@ -164,7 +164,7 @@ TEST_F(AtomicFileTest, ATargetThatBecameADirectoryMeanwhile) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-// Links that refer to each other look like a directory that exists but cannot be listed.
+// A link that refers to itself looks like a directory that exists but cannot be listed.
 TEST_F(AtomicFileTest, OnlyAnAbsentDirectoryMayBeOptional) {
   EXPECT_TRUE(paths_in(directory / "absent", /*optional=*/true).empty());
   ASSERT_EQ(symlink("loop", (directory / "loop").c_str()), 0);

@@ -1,4 +1,5 @@
-// Changes a small file in every small way. The result must be rejected, or read with its new content.
+// Cuts a small file at every length, and sets each byte of its header to every other value. The reader must reject the
+// result or return its new content.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -15,9 +16,9 @@ namespace {
 
 using Decoded = std::map<std::string, std::tuple<std::string, std::vector<std::uint64_t>, std::string>>;
 
-// A second reader, with a DOM instead of events. Returns (dtype, shape, values) by name, or nothing for a file that
-// must be rejected. A DOM hides duplicate keys. In the file below, changing one byte makes two keys equal only if both
-// are names of tensors with values; then one tensor is lost and the layout has a gap.
+// A second reader, which parses the header into a DOM instead of handling events. Returns (dtype, shape, values) by
+// name, or nothing if the file must be rejected. A DOM hides duplicate keys. But if one changed byte makes two keys of
+// the file below equal, both are names of tensors with values. Then one tensor is lost and the layout has a gap.
 std::optional<Decoded> decode(const std::string& bytes) {
   using Json = nlohmann::json;
   const std::map<std::string, unsigned> types = {{"F64", 8}, {"I64", 8},  {"F32", 4},
@@ -111,7 +112,7 @@ TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   const auto put = [&](std::size_t at, char value) { file.seekp(std::streamoff(at)).put(bytes[at] = value).flush(); };
   const std::size_t header_end = bytes.size() - (8 + 8 + 4);
-  ASSERT_EQ(bytes[header_end - 1], ' ');  // padding is part of the sweep
+  ASSERT_EQ(bytes[header_end - 1], ' ');  // the loop also changes the padding
   int accepted = 0, refused = 0;
   for (std::size_t at = 0; at < header_end; ++at) {
     const char original = bytes[at];

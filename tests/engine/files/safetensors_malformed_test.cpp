@@ -252,7 +252,7 @@ TEST(SafetensorsMalformed, SizesThatDisagree) {
       {shape("[2305843009213693952,1]"), 4, too_many("2305843009213693952, 1")},
       {shape("[4294967296,4294967296]"), 4, too_many("4294967296, 4294967296")},
       {shape("[9223372036854775807,9223372036854775807]"), 4, too_many("9223372036854775807, 9223372036854775807")},
-      // Modulo 2^64, the product is the one byte count that would fit.
+      // Modulo 2^64, these are 4 bytes, which would fit.
       {shape("[4611686018427387905]"), 4, too_many("4611686018427387905")},
       {shape("[0,4294967296,4294967296]"), 0, too_many("0, 4294967296, 4294967296")},
       {shape("[2305843009213693951]"), 4, spans("9223372036854775804 bytes of F32 [2305843009213693951]", "[0, 4]")},

@@ -123,7 +123,7 @@ TEST_F(SafetensorsTest, SharedTensorsAreWrittenOnceAndSharedAgain) {
     EXPECT_EQ(tensor.shares_storage_with(decoder), name == "decoder" || name == "encoder" || name == "output") << name;
 }
 
-// Tensors without storage share nothing, and other readers would lose an alias.
+// An empty tensor has no storage to share. If it were written as an alias, other readers would lose it.
 TEST_F(SafetensorsTest, EmptyTensorsAreNoAliases) {
   write_safetensors(path, {{"a", Tensor::zeros({0}, DType::f32)}, {"b", Tensor::zeros({0}, DType::f32)}});
   EXPECT_NE(read_bytes(path).find(R"("b":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})"), std::string::npos);

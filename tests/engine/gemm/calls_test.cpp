@@ -31,7 +31,8 @@ void expect_same_bits(const Gemm& g) {
   }
 }
 
-// These products are cut in every way: into rows, also of a weight gradient, columns, matrices of a batch, and terms.
+// The products are cut in every way: into rows, rows of a weight gradient, columns, matrices of a batch, matrices and
+// their rows, and terms.
 TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
   for (const Gemm& g : {product(false, true, 780, 90, 550), product(true, false, 390, 70, 1500),
@@ -44,8 +45,8 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   set_threads(before);
 }
 
-// Returns exactly what our own loops are defined to compute. In each block of 512 terms, terms a times alpha b are
-// added by fused multiply-adds. The blocks are added to C one after the other.
+// Returns, to the bit, what our own loops are defined to compute. Fused multiply-adds of a and alpha b sum each block
+// of 512 terms. The sums of the blocks are added to C one after the other.
 std::vector<float> in_blocks(const Operands<float>& o) {
   const Gemm g = resolved(o.g);
   const GemmStrides stride(g);
@@ -66,9 +67,9 @@ std::vector<float> in_blocks(const Operands<float>& o) {
   return c;
 }
 
-// The sizes are around tiles of 6 and 14 rows, panels of 16 and 32 columns, and blocks of terms. There are also more
-// than 1,024 rows and columns, which are packed in parts. The result must not depend on whether A is read in place or
-// packed, nor on the number of threads.
+// The sizes are around tiles of 6 and 14 rows, panels of 16 and 32 columns, and blocks of 512 terms. More than 1,024
+// rows or columns are packed in parts. The result must not depend on whether A is read in place or packed, nor on the
+// number of threads.
 TEST(Gemm, OwnLoopsHaveTheSameBitsWithAnyNumberOfThreads) {
 #if !defined(__FMA__) || !defined(__OPTIMIZE__)
   GTEST_SKIP() << "this build has no fused multiplication and addition";
@@ -111,8 +112,8 @@ TEST(Gemm, InsideAPiece) {
   EXPECT_EQ(errors[0] + errors[1], "");
 }
 
-// Covers rows in packs of 16 bytes, each condition that forbids packs, matrices side by side within common rows, and a
-// C that does not begin at a multiple of 16 bytes. Without a product, only the bias remains.
+// With k = 0, C consists of the bias. The cases cover rows that are written in packs of 16 bytes, each condition that
+// forbids packs, matrices side by side in the same rows, and a C that does not begin at a multiple of 16 bytes.
 TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   constexpr std::array<int, 5> kCases[] = {
       {1, 5, 512, 512, 0}, {3, 4, 64, 64, 256}, {3, 4, 64, 72, 320}, {1, 5, 33, 40, 0}, {1, 5, 64, 67, 0},
@@ -132,7 +133,8 @@ TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   EXPECT_EQ(c.values<float>(), want);
 }
 
-// If parameters share a storage, the bias of a layer may begin anywhere, and cuBLASLt does not check that.
+// If parameters share a storage, the bias of a layer may begin at any element. cuBLASLt may read it in packs of 16
+// bytes and does not check its address.
 TEST(Gemm, ABiasMayBeginBesideAMultipleOf16Bytes) {
   if (!cuda_available()) GTEST_SKIP() << "no device";
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
@@ -146,7 +148,8 @@ TEST(Gemm, ABiasMayBeginBesideAMultipleOf16Bytes) {
   }
 }
 
-// Only cuBLASLt computes both at once. All other back ends leave C unchanged, and two steps follow.
+// Only cuBLASLt computes the product and the sums at once, if the sums begin at a multiple of 16 bytes. Otherwise both
+// results stay unchanged, and the caller takes two steps.
 TEST(Gemm, SumsRowsBesideTheProductOrDoesNothing) {
   const std::int64_t m = 24, n = 16, k = 200;
   Tensor a = Tensor::empty({k, m}, DType::f32), b = Tensor::empty({k, n}, DType::f32);

@@ -33,8 +33,8 @@ TYPED_TEST(GemmOf, TwoByTwoByHand) {
       }
 }
 
-// Neighbours of 256 in bf16 are 2 apart. 256 + (1 + 2^-9) is nearest to 258. If the product were rounded to bf16 first,
-// 256 + 1 would be a tie and would give 256.
+// Above 256, bf16 numbers are 2 apart, so 256 + (1 + 2^-9) rounds to 258. If the product were rounded to bf16 first, it
+// would be 1, and the tie 256 + 1 would round to 256.
 TEST(Gemm, SumsBf16InF32) {
   for (const BackEnd<bf16>& back_end : back_ends<bf16>())
     for (bool bias : {false, true})
@@ -123,8 +123,8 @@ TEST(Gemm, BatchesWithSharedOperands) {
         }
 }
 
-// oneDNN's primitives are cached by their parameters. A product must not get the primitive of another product of the
-// same shape.
+// We cache oneDNN's primitives by their parameters. A product must not get the primitive of another product of the same
+// shape.
 TEST(Gemm, ManyProductsOfOneShape) {
   for (bool ta : {false, true})
     for (double alpha : {1.0, 2.0})

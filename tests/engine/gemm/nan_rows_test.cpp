@@ -1,5 +1,6 @@
-// A row of a product depends only on its own row of A. If the end of a row is not a multiple of a library's loads, the
-// library reads beyond the row and multiplies these numbers by zeros; but 0 * NaN is NaN.
+// Tests that a NaN in a row of A affects only the same row of the product. If the length of a row is not a multiple of
+// the numbers that a library loads at once, the library reads beyond the row and multiplies the extra numbers by zeros,
+// but 0 * NaN is NaN.
 #include <array>
 #include <cmath>
 
@@ -23,7 +24,7 @@ std::string error_by_nan_rows(const Gemm& g) {
       for (std::int64_t p = 0; p < g.k; ++p)
         with_nan.a[s * g.batch_stride_a + i * stride.a_i + p * stride.a_p] = T(kNaN);
   for (const BackEnd<T>& back_end : back_ends<T>()) {
-    if (back_end.device == Device::cuda && cuda_is_emulated()) continue;  // our own kernel is slow here
+    if (back_end.device == Device::cuda && cuda_is_emulated()) continue;  // our own kernel is slow under emulation
     const auto want = result(back_end, finite), got = result(back_end, with_nan);
     if (!want) continue;
     for (std::int64_t s = 0; s < g.batch; ++s)

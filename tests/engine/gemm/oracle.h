@@ -91,7 +91,7 @@ inline std::int64_t extent(std::int64_t batch, std::int64_t batch_stride, std::i
 }
 
 // The operands of one product. Elements between rows and between matrices are NaN, so that a kernel that reads them is
-// noticed. C is also NaN if beta is 0. More rows than a tile has follow C, to catch kernels that write beyond C.
+// noticed. C is also NaN if beta is 0. 64 rows, more than a tile has, follow C, to catch kernels that write beyond C.
 template <class T, class C = T>
 struct Operands {
   Gemm g;  // as given to gemm

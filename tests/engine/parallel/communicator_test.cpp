@@ -138,7 +138,7 @@ TEST(Communicator, TensorsOfEitherType) {
   });
 }
 
-// Messages have equal lengths, so that only their values show if one reaches the wrong receiver.
+// All messages have the same length, so only their values show whether a message has reached the wrong receiver.
 TEST(Communicator, AnotherOneServesAnotherThread) {
   for (const int processes : {1, 2, 4})
     run_ranks(4, processes, [](Communicator& c) {

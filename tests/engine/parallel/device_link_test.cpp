@@ -1,4 +1,4 @@
-// Tests sums from GPU to GPU, with each rank in a separate process, and whether the ranks agree to use them.
+// Tests sums that go from GPU to GPU, between ranks in (simulated) separate processes, and how the ranks agree on them.
 #include "engine/parallel/device_link.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ OpenDeviceLink link_of(Wire& wire, int process) {
   return [&wire, process] { return std::make_unique<WiredLink>(wire, process); };
 }
 
-// Returns functions that open a link of each process.
+// Returns link_of(wire, process) as a function of the process.
 std::function<OpenDeviceLink(int process)> links(Wire& wire) {
   return [&wire](int process) { return link_of(wire, process); };
 }
@@ -29,7 +29,8 @@ class DeviceLinkOfTeam : public ::testing::Test {
   }
 };
 
-// Returns the sums of n elements, which round, on each rank.
+// Sums n elements over the ranks, and returns the result of each rank. The sums round, so their bits depend on the
+// order.
 template <class T>
 std::vector<std::vector<T>> sums(Wire& wire, int ranks, std::int64_t n, const Opener& open) {
   std::vector<std::vector<T>> all(static_cast<std::size_t>(ranks));
@@ -54,7 +55,7 @@ void expect_bits_of_the_host(int ranks, std::int64_t n) {
 
 TEST_F(DeviceLinkOfTeam, SumsHaveTheBitsOfTheHost) {
   for (const int ranks : {2, 4})
-    for (const std::int64_t small : {4096 / 2, 4096})  // sizes of small sums, including the largest
+    for (const std::int64_t small : {4096 / 2, 4096})  // the most elements of a small sum in f64 and f32
       for (const std::int64_t n :
            {std::int64_t(0), std::int64_t(1), std::int64_t(7), small, small + 1, 2 * small + 3}) {
         expect_bits_of_the_host<float>(ranks, n);
@@ -69,11 +70,12 @@ TEST_F(DeviceLinkOfTeam, PAR_1_SendsWhatTheFormulaSays) {
   for (int r = 0; r < 4; ++r) EXPECT_EQ(wire.linked_bytes(r), 2 * n * 3 / 4 * sizeof(double));
 }
 
-// The message lets the team notice a missing partner within its time limit.
+// Before they exchange data through the link, two ranks exchange a message through the host. So the team notices a
+// missing partner within its time limit.
 TEST_F(DeviceLinkOfTeam, AMessageOfTheHostComesBeforeEachExchange) {
   Wire wire(true);
   sums<float>(wire, 2, 10000, link_of);
-  std::vector<bool> linked;  // messages of rank 0
+  std::vector<bool> linked;  // for each message of rank 0, true if the link sent it
   for (const Wire::Sent& s : wire.all())
     if (s.from == 0) linked.push_back(s.tag == Wire::kLinkTag);
   EXPECT_EQ(std::vector(linked.end() - 5, linked.end()), (std::vector<bool>{false, false, true, false, true}));

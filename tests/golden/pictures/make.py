@@ -1,4 +1,4 @@
-"""Makes the files of this folder, with Pillow. Run it here; the JPEG files are two halves of one colour each."""
+"""Makes the files of this folder with Pillow; run it in this folder. Each half of a JPEG image has a single colour."""
 import numpy as np
 import PIL
 from PIL import Image, ImageEnhance, ImageOps
@@ -14,7 +14,7 @@ def halves(mode, left, right):
 
 
 def picture(height, width, seed):
-    """Returns waves and noise, whose channels do not use the whole range."""
+    """Returns an image of waves and noise. No channel uses the whole range, so autocontrast changes all."""
     y, x = np.mgrid[0:height, 0:width]
     noise = np.random.default_rng(seed).integers(0, 40, (height, width, 3))
     waves = [90 + 60 * np.sin(x / 3 + y / 7), 100 + 80 * np.cos(y / 4 - x / 9), 60 + 3.5 * x + y]
@@ -26,7 +26,7 @@ def affine(image, matrix):
 
 
 def operation(image, name, m):
-    """Calls Pillow like timm's auto_augment.py for increasing magnitudes; `m` is the level over 10 with a sign."""
+    """Calls Pillow like timm's auto_augment.py for increasing magnitudes; `m` is a tenth of the level, with a sign."""
     strength = abs(m)
     enhance = {"colour": ImageEnhance.Color, "contrast": ImageEnhance.Contrast,
                "brightness": ImageEnhance.Brightness, "sharpness": ImageEnhance.Sharpness}

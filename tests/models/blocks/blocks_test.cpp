@@ -1,4 +1,5 @@
-// Tests layers and blocks that families share: initial values, stochastic depth, weight standardization.
+// Tests layers and blocks that families share: initial values, placement of normalizers, stochastic depth, weight
+// standardization.
 #include <set>
 #include <stdexcept>
 
@@ -26,7 +27,7 @@ TEST(RandomFill, SeedAndNameDecide) {
   EXPECT_NE(values("a", 1), values("a", 2));
 }
 
-// Both the branch and the sum read the normalizer's result.
+// With NormPlace::stream, both the branch and the residual sum read the normalizer's result.
 TEST(FeedForwardBlock, CCT_2_OnTheStreamItIsPreNormOfANormalizedStream) {
   BlockConfig config;
   config.width = 8, config.ffn_width = 12, config.heads = 2;
@@ -90,8 +91,8 @@ TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   EXPECT_FALSE(close(inference_logits(plain, inputs, DType::f64), want, 1e-3));
 }
 
-// Half of the images lose the attention of the second layer, and half lose its feed-forward block. The remaining
-// branches are divided by 1/2.
+// Of 64 copies of an image, about half lose the attention of the second layer, and about half its feed-forward block.
+// The remaining branches are divided by 1/2.
 TEST(VitDropPath, ChoosesForEachImageAndSublayer) {
   VitConfig config = tiny_vit("none");
   config.drop_path = 0.5;
@@ -104,7 +105,7 @@ TEST(VitDropPath, ChoosesForEachImageAndSublayer) {
   const Tensor logits = training_logits(model, {{"images", same}});
   std::set<double> kinds;
   for (std::int64_t i = 0; i < 64; ++i) kinds.insert(logits.data<double>()[i * config.classes]);
-  EXPECT_EQ(kinds.size(), 4u);  // with and without either
+  EXPECT_EQ(kinds.size(), 4u);  // with or without each of the two branches
 }
 
 TEST(BlockMaker, RatesOfDropPathAreEvenlySpaced) {
@@ -122,7 +123,8 @@ VitConfig standardized(const std::string& normalizer = "ln") {
   return config;
 }
 
-// Returns the weight with rows of mean 0, divided by the root of N var (unbiased) and multiplied by the gain.
+// Shifts each row of the weight to mean 0, divides it by sqrt(N var) with the unbiased variance, and multiplies it by
+// its gain.
 Tensor standardized_rows(const Tensor& weight, const Tensor& gain) {
   Tape tape(/*recording=*/false);
   return weight_standardize(tape.constant(weight), tape.constant(gain), {.unbiased = true}).value();
@@ -187,7 +189,7 @@ TEST(VitWeightStandardization, IsStoredWhenFolded) {
   }
 }
 
-// An image has two classes, as mixed images do.
+// Each image has two classes, as mixed images do, with shares of 0.25 and 0.75.
 TEST(VitLoss, CE_5_IsThatOfBothClassesByTheirShare) {
   const VitConfig config = tiny_vit();
   Vit model(config, 1, DType::f64);

@@ -1,5 +1,5 @@
-// Tests a new Compact Convolutional Transformer: its parameters, their names and values, and the messages for
-// impossible configurations.
+// Tests the construction of a Compact Convolutional Transformer: the names, sizes and initial values of its parameters,
+// and the error messages for impossible configurations.
 #include "tests/models/images/kinds.h"
 #include "tests/models/spread.h"
 
@@ -27,9 +27,9 @@ CctConfig hybrid() {
   return config;
 }
 
-// The numbers are computed by hand, with width d, T tokens and m = ffn_width: convolutions, layers (T (4 d^2 + 2 d m) +
-// 2 T^2 d), then 2 T d for the pooling and 10 d. According to the authors' README, the first three models have 0.284,
-// 0.482 and 3.760 million parameters.
+// The multiplications are counted by hand, with width d, T tokens and m = ffn_width: those of the convolutions,
+// T (4 d^2 + 2 d m) + 2 T^2 d for each layer, 2 T d for the pooling, and 10 d for the head. According to the authors'
+// README, the first three models have 0.284, 0.482 and 3.760 million parameters.
 TEST(CctSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {
     CctConfig config;

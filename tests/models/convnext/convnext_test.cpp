@@ -1,4 +1,4 @@
-// Tests ConvNeXt: sizes, names, messages, gradients, and folding of its normalizers and of gamma.
+// Tests ConvNeXt: sizes, names, error messages, gradients, and folding of its normalizers and of gamma.
 #include "models/convnext/convnext.h"
 
 #include "models/fold/model.h"
@@ -25,7 +25,8 @@ ConvNextConfig sized(std::int64_t patch, const std::vector<std::int64_t>& channe
   return config;
 }
 
-// The parameters are those published, the multiplications are computed by hand (convnext.h). gamma is a site, too.
+// The numbers of parameters are published; the multiplications are counted by hand. Each gamma is a normalizer's site,
+// too.
 TEST(ConvNext, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {
     ConvNextConfig config;
@@ -84,8 +85,9 @@ void set(Model& model, const std::string& name, std::int64_t index, double value
   model.values().at(name).data<double>()[index] = value;
 }
 
-// There are two stages of one channel, with maps of four pixels and of one pixel, and no normalizers. The depthwise
-// kernel of the first block is 1 at the pixel to the right, which is padding for the second column. gelu(2) = 2 Phi(2).
+// The model has two stages of one channel, with maps of four pixels and of one pixel, and no normalizers. In the first
+// block, the only depthwise weight that is not 0 reads the pixel to the right, which is padding for the second column.
+// gelu(2) = 2 Phi(2).
 TEST(ConvNext, CNX_1_CNX_2_CNX_3_WorkedByHand) {
   ConvNextConfig config = tiny_convnext("none");
   config.image_size = 2, config.patch = 1, config.classes = 1, config.channels = {1, 1};
@@ -158,7 +160,7 @@ TEST(ConvNext, DropPathActsOnlyInTraining) {
 
 using Outcome = SiteReport::Outcome;
 
-// Nothing is left of gamma, nor of offline normalizers. In f64, each sum has a rounding error of about 1e-16.
+// gamma and offline normalizers fold completely. In f64, each sum has a rounding error of about 1e-16.
 TEST(ConvNext, FoldsToTheSameLogitsWithEveryNormalizer) {
   for (const std::string& normalizer : normalizer_names()) {
     if (normalizer == "deepnorm") continue;

@@ -41,7 +41,7 @@ TEST(EfficientNetLite, EFF_1_EFF_2_EFF_3_WorkedByHand) {
   EfficientNetLiteConfig config = small(2, "none");
   EfficientNetLite model(config, std::nullopt, DType::f64);
   const NamedTensors values = model.values();
-  for (auto [name, value] : values)  // the first output channel, from the first input channel at the centre
+  for (auto [name, value] : values)  // the weight at the centre, from input channel 0 to output channel 0
     if (const Shape& s = value.shape(); s.rank() == 4) value.data<double>()[s[2] * s[3] / 2] = 1;
   double* const stem = values.at("conv_stem.weight").data<double>();
   stem[0] = 1, stem[4] = 2, stem[8] = 99;
@@ -55,12 +55,13 @@ TEST(EfficientNetLite, EFF_1_EFF_2_EFF_3_WorkedByHand) {
   };
   EXPECT_EQ(logits(1. / 1024, 0)[1], 10 * (3 * 0.5) + 1);
   EXPECT_EQ(logits(0, 1. / 1024)[1], 10 * (3 * 1.0) + 1);
-  EXPECT_EQ(logits(1. / 128, 0)[1], 10 * 6 + 1);  // 3 * 4 is above 6
+  EXPECT_EQ(logits(1. / 128, 0)[1], 10 * 6 + 1);  // relu6 limits 3 * 4 to 6
   EXPECT_EQ(logits(-1, 0)[1], 1);
   EXPECT_EQ(logits(1, 0)[0], 0);
 }
 
-// A step down the gradient lowers the loss. Batch statistics of one pixel per image would make the loss rough.
+// A gradient step lowers the loss as predicted. The normalizer is ln, since batch statistics of one pixel per image
+// would make the loss rough.
 TEST(EfficientNetLite, Trains) {
   const EfficientNetLiteConfig config = small(32, "ln");
   EfficientNetLite model(config, 1, DType::f64);
@@ -75,8 +76,8 @@ TEST(EfficientNetLite, Trains) {
   EXPECT_NEAR(loss_of(model, inputs), before - 1e-3, 1e-4);
 }
 
-// Published weights have running variances of 0 in channels that relu6 has switched off. In these, only eps is left of
-// the denominator. Algorithm 1 of Unified Normalization, which divides by sigma, would give NaN.
+// Published weights have running variances of 0 in channels that relu6 has switched off. There, the denominator is
+// sqrt(eps). Algorithm 1 of Unified Normalization, which divides by sigma without eps, would give NaN.
 void kill_some_channels(Model& model) {
   for (Normalizer* norm : model.normalizers()) {
     const NamedTensors state = norm->state();
@@ -85,8 +86,8 @@ void kill_some_channels(Model& model) {
   }
 }
 
-// The sides are 27, 14, 7, 4, 2 and 1 pixels. Rounding errors grow, since deviations differ by a factor of up to 7 in
-// each of 49 layers.
+// The maps are 27, 14, 7, 4, 2 and 1 pixels wide. Rounding errors grow from layer to layer, since in each of the 49
+// layers the deviations of channels differ by a factor of up to 7.
 TEST(EfficientNetLite, FoldsToTheSameLogitsAlsoWithVariancesOfZero) {
   const EfficientNetLiteConfig config = small(27);
   EfficientNetLite model(config, 1, DType::f64);

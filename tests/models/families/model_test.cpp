@@ -16,7 +16,7 @@ TYPED_TEST_SUITE(Families, All);
 TYPED_TEST(Families, TrainWithEveryNormalizer) {
   for (const std::string& normalizer : normalizer_names()) {
     const auto kinds = Kinds<TypeParam>::few(normalizer);
-    // deepnorm is only for post-norm, which some families do not have.
+    // deepnorm requires post-norm, which some families do not have.
     constexpr bool only_pre_norm =
         std::is_same_v<TypeParam, Cct> || std::is_same_v<TypeParam, T2t> || std::is_same_v<TypeParam, Swin>;
     EXPECT_EQ(kinds.empty(), normalizer == "deepnorm" && only_pre_norm) << normalizer;
@@ -53,7 +53,8 @@ TYPED_TEST(Families, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
   check_dropouts<TypeParam>(config, Kinds<TypeParam>::inputs(config));
 }
 
-// Computes half of the examples on each rank, with the random numbers and the statistics of the whole batch.
+// Checks that two ranks, each with half of the examples, compute the logits of the whole batch: they use its random
+// numbers and its statistics.
 template <class M, class Config>
 void check_parts_are_the_whole(const Config& config, const NamedTensors& inputs) {
   const auto logits = [&](const NamedTensors& part, Communicator* communicator) {
@@ -71,7 +72,7 @@ void check_parts_are_the_whole(const Config& config, const NamedTensors& inputs)
   EXPECT_GT(parts[0].size(), 0u);
   parts[0].insert(parts[0].end(), parts[1].begin(), parts[1].end());
   const std::vector<double> whole = logits(inputs, nullptr);
-  // Statistics of channels add the same terms in another order.
+  // On two ranks, statistics of channels add the same terms in another order.
   EXPECT_TRUE(close(Tensor::of({std::int64_t(parts[0].size())}, parts[0]),
                     Tensor::of({std::int64_t(whole.size())}, whole), 1e-11));
 }
@@ -105,13 +106,14 @@ TYPED_TEST(Families, FoldingAFoldedModelChangesNothing) {
     }
 }
 
-// Transformers that translate are tested in fold/model_test.cpp.
+// fold/model_test.cpp tests the Transformer that translates.
 template <class M>
 class FoldFamilies : public ::testing::Test {};
 using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct, T2t, Swin>;
 TYPED_TEST_SUITE(FoldFamilies, WithoutTranslation);
 
-// The sums are added in another order. In f64, each has a rounding error of about 1e-16, and gains are up to ten.
+// Folding changes the order of sums. In f64, each has a rounding error of about 1e-16, and gains of up to ten magnify
+// it.
 TYPED_TEST(FoldFamilies, GivesTheSameLogitsWithEveryNormalizer) {
   using Tied = FoldOptions::Tied;
   std::vector<Tied> choices{Tied::refuse};

@@ -1,4 +1,4 @@
-// Folds maps into channels-last convolutions before and after them.
+// Tests that maps fold into channels-last convolutions before and after them.
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
@@ -19,7 +19,7 @@ Var conv(GraphBuilder& g, const Var& x, const Conv2dChannelsLastOptions& o = {},
   return conv2d_channels_last(x, W, g.parameter(name + ".bias", {out}), o);
 }
 
-// Makes a stem of a convolution, a normalizer, an activation and the next convolution.
+// Makes a stem: a convolution, a normalizer, gelu, and the next convolution.
 Vars stem(GraphBuilder& g, bool bias, const std::string& kind, const Conv2dChannelsLastOptions& o = {.padding = 1}) {
   const Var y = gelu(g.norm(conv(g, g.input({2, 5, 4, 3}), o, bias), "norm", kind));
   return {conv(g, y, {.padding = 1}, true, "next")};
@@ -57,15 +57,15 @@ TEST(FoldConvolution, FOLD_3_WorkedByHand) {
   EXPECT_TRUE(identical(folded.parameters.at("conv.bias"), Tensor::of<double>({1}, {8})));
 }
 
-// An activation that is part of the convolution comes between its weight and the normalizer.
+// The convolution's own activation separates the normalizer from the weight.
 TEST(FoldConvolution, ANormalizerBehindAnActivation) {
   EXPECT_EQ(
       refusal([](GraphBuilder& g) { return stem(g, true, "affine", {.padding = 1, .activation = Activation::gelu}); }),
       "norm -> gelu: gelu is not linear");
 }
 
-// A convolution reads the map. It may have its own activation, which follows the bias that folding creates, or a bias
-// that a later operation adds.
+// The map folds into the convolution that reads it. If the convolution has its own activation, the bias that folding
+// creates is added before it.
 TEST(FoldConvolution, FOLD_1_IntoAConvolutionWithoutPadding) {
   for (const char* kind : {"affine", "centernorm", "bn"})
     for (bool bias : {false, true})
@@ -79,7 +79,8 @@ TEST(FoldConvolution, FOLD_1_IntoAConvolutionWithoutPadding) {
       }
 }
 
-// W' is that of both kernel columns of two channels. b' sums W B over them: 1 * 1 + 2 * 1 + 3 * -1 + 4 * -1.
+// Each of two channels has two kernel columns: A turns (1 2; 3 4) into W' = (10 20; 300 400). b' sums W B over them:
+// 1 * 1 + 2 * 1 + 3 * -1 + 4 * -1 = -4.
 TEST(FoldConvolution, FOLD_1_WorkedByHand) {
   Tape tape;
   Parameter W{"conv.weight", Tensor::of<double>({1, 2, 1, 2}, {1, 2, 3, 4})};
@@ -90,7 +91,7 @@ TEST(FoldConvolution, FOLD_1_WorkedByHand) {
   EXPECT_TRUE(identical(folded.parameters.at("conv.bias"), Tensor::of<double>({1}, {-4})));
 }
 
-// A bias after the activation does not belong to the convolution.
+// A bias that is added after the activation does not belong to the convolution.
 TEST(FoldConvolution, ABiasBehindTheActivationStays) {
   const FoldedGraph folded = fold_and_compare([](GraphBuilder& g) {
     const Var y = conv(g, g.norm(g.input({2, 5, 4, 3})), {.activation = Activation::relu}, /*bias=*/false);
@@ -116,10 +117,11 @@ TEST(FoldConvolution, Padding) {
   EXPECT_EQ(padded(false),
             "norm -> conv: conv2d_channels_last: the convolution pads with zeros, but folding would pad with the map's "
             "bias B");
-  EXPECT_EQ(padded(true), "folded");  // A keeps zeros
+  EXPECT_EQ(padded(true), "folded");  // without B, zeros stay zeros
 }
 
-// Rows of the weight belong to channels of the result, even in groups. Columns belong to other channels in each group.
+// In a convolution with groups, each row of the weight still belongs to one output channel, so a normalizer after it
+// folds. A column belongs to a different input channel in each group, so a normalizer before it does not.
 TEST(FoldConvolution, FOLD_3_BehindGroups) {
   for (std::int64_t groups : {2, 4}) {
     const FoldedGraph folded = fold_and_compare([groups](GraphBuilder& g) {
@@ -136,7 +138,7 @@ TEST(FoldConvolution, NothingGoesForwardIntoGroups) {
             "of the channels");
 }
 
-// Both normalizers around a convolution fold into it: the first forwards if there is no padding, the second backwards.
+// Both normalizers around a convolution without padding fold into it: the first forwards, the second backwards.
 RC_GTEST_PROP(FoldConvolution, FOLD_1_FOLD_3_OnBothSides, ()) {
   const int C = *rc::gen::inRange(1, 4), out = *rc::gen::inRange(1, 4), stride = *rc::gen::inRange(1, 3),
             kernel = *rc::gen::inRange(1, 4);

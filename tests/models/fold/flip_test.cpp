@@ -1,4 +1,4 @@
-// Tests maps that pass a reversed axis, which may be that of channels.
+// Tests that maps pass flip() along any axis, including the channels.
 #include "ops/flip/flip.h"
 
 #include "ops/concat/concat.h"

@@ -39,7 +39,7 @@ inline std::vector<Setting> settings() {
   return all;
 }
 
-// The mean of all rows of x [..., C], and of x^2 or, with `centered`, of (x - mean)^2.
+// For each channel of x [..., C]: the mean over all rows, and the mean of x^2 or, with `centered`, of (x - mean)^2.
 struct Moments {
   std::vector<double> mean, square;
 };
@@ -55,7 +55,8 @@ inline Moments moments_of(const Tensor& rows, bool centered) {
   return m;
 }
 
-// Records `forward` on a tape, and returns the input of each site's statistics, [B, T, C], unless it is a constant.
+// Records `forward` on a tape. Returns, for each site, the tensor [B, T, C] whose statistics it computes, and omits
+// sites whose input is a constant.
 inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward) {
   NamedTensors inputs;
   std::map<int, Tensor> values;
@@ -70,9 +71,9 @@ inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward)
   return inputs;
 }
 
-// Copies, at each site, the statistics of one training pass into the running statistics and the whole window.
-// `constants` are the inputs of sites that are constant in training. bn thus keeps the biased variance v, by which
-// training divides, instead of v n/(n-1), which it would have averaged.
+// Copies, at each site, the statistics of one training pass into the running statistics and into all rows of the
+// window. `constants` are the inputs of the sites that statistics_inputs() omits. bn thus stores the biased variance v,
+// by which training divides, and not v n / (n - 1), which training would average.
 inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass,
                    const NamedTensors& constants = {}) {
   for (Normalizer* norm : model.normalizers())

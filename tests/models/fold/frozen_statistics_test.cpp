@@ -1,5 +1,6 @@
-// Inference is the training pass with frozen statistics. If every statistic of training equals the running one, then
-// the training pass, inference on the tape, the folded model and inference without a tape give the same logits.
+// Tests that inference is the training pass with frozen statistics. If every statistic of training equals the running
+// one, then the training pass, inference on the tape, the folded model and inference without a tape give the same
+// logits.
 #include "tests/models/fold/frozen_statistics.h"
 
 #include <set>
@@ -39,7 +40,7 @@ Translations greedy(Transformer& model, const TranslationBatch& batch) {
   return all;
 }
 
-// Does the same with whole passes on the tape.
+// Returns the same as greedy(), but runs a full pass on the tape for each token.
 Translations greedy_by_tape(Transformer& model, const TranslationBatch& batch, bool training) {
   const std::size_t B = std::size_t(batch.source.rows.count());
   Translations all(B);
@@ -87,9 +88,9 @@ TEST(FrozenStatistics, EveryOfflineNormalizerIsHere) {
   for (const NormalizerInfo& info : normalizers()) EXPECT_TRUE(!info.offline() || here.count(info.name)) << info.name;
 }
 
-// From iteration 1001, MABN and the released UN correct by r. The tolerances are those of folding. The results differ
-// by the order of sums and, in f32, by the rounding of folded maps and running statistics. With 100 seeds we saw 3e-15
-// and 9e-7.
+// From iteration 1001, MABN and the released UN correct by r. Results differ only by the order of sums and, in f32, by
+// the rounding of folded maps and running statistics. The tolerances are those of folding. With 100 seeds we saw
+// differences of 3e-15 and 9e-7.
 TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout) {
   const TranslationBatch batch = translation_batch();
   struct Run {
@@ -108,7 +109,8 @@ TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout)
     }
 }
 
-// An average that gives the new value no weight is frozen for every batch, so training passes can translate.
+// With alpha = 1, exponential averages give new values no weight. They are frozen for every batch, so training passes
+// can translate.
 TEST(FrozenStatistics, WithAlphaOneTrainingTranslatesAsInferenceDoes) {
   const TranslationBatch batch = translation_batch();
   const Options one{{"alpha", "1"}, {"warmup", "0"}};
@@ -134,7 +136,8 @@ TEST(FrozenStatistics, WithAlphaOneTrainingTranslatesAsInferenceDoes) {
   }
 }
 
-// r / sqrt(var_hat + eps) = 1 / sqrt(run_var + eps) within the limits of r, which this batch does not reach [MABN-1].
+// Within the limits of r, r / sqrt(var_hat + eps) = 1 / sqrt(run_var + eps) for any batch [MABN-1]. This batch does not
+// reach the limits.
 TEST(FrozenStatistics, WhereRCorrectsTrainingIsInferenceOfAnyBatch) {
   const TranslationBatch batch = translation_batch();
   const TranslationBatch other{batch.source, Sentences::of({{2, 9, 4, 7}, {2, 8, 8, 3}, {2, 5, 10, 6}}), {}};

@@ -1,4 +1,4 @@
-// Tests hand-built graphs that fold, one for each path of a map, and the picture of a graph.
+// Tests hand-built graphs that fold, one for each way in which a map can reach a weight, and the drawing of graphs.
 #include "models/fold/graph_dot.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -122,7 +122,7 @@ TEST(FoldGraph, IntoAFlattenedHead) {
   });
 }
 
-// A factor A keeps zeros.
+// A map without B leaves zeros unchanged.
 TEST(FoldGraph, ThroughPaddingWithZerosWhereBIsZero) {
   expect_folded({"fc.weight"}, [](GraphBuilder& g) {
     const Var y = g.norm(g.input({2, 3, 4}), "norm", "affine", /*zero_bias=*/true);
@@ -139,7 +139,7 @@ TEST(FoldGraph, FOLD_4_IntoTheNormalizerBehind) {
   EXPECT_EQ(folded.reports[1].outcome, Outcome::kept);
 }
 
-// Makes a post-norm sublayer, whose stream is the normalized x.
+// Makes a post-norm sublayer. Its residual stream is the normalized x.
 std::vector<Var> post_norm_of(GraphBuilder& g, const Var& x) {
   const Var y = g.norm(x);
   const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4, /*bias=*/false);
@@ -215,7 +215,7 @@ TEST(FoldGraph, FOLD_3_IntoEmbeddings) {
   });
 }
 
-// B becomes a new bias of the layer. If B were added to the later bias, it would not reach the first result.
+// W B becomes a new bias of the layer. If it were added to the later bias, it would not reach the first result.
 TEST(FoldGraph, FOLD_1_OfALayerThatIsReturnedBeforeItsBias) {
   expect_folded({"fc.weight"}, [](GraphBuilder& g) {
     const Var y = g.linear(g.norm(x3(g)), "fc", 5, /*bias=*/false);
@@ -239,7 +239,7 @@ TEST(FoldGraph, Messages) {
             "fold: norm must have 3 channels, got 2 in A and 2 in B");
 }
 
-// y = relu(x) + tanh(relu(x)). x is not computed, so it has no arrow.
+// y = relu(x) + tanh(relu(x)). No operation computes x, so x has no arrow.
 TEST(GraphDot, ArrowsLeadFromWhatComputesAValueToWhatReadsIt) {
   Tape tape;
   const Var x = tape.variable(randn({2, 3}, 1));

@@ -1,4 +1,4 @@
-// Small graphs built by hand, which run unfolded and folded.
+// Small hand-built graphs that run both unfolded and folded.
 #pragma once
 #include <deque>
 #include <functional>
@@ -11,8 +11,9 @@
 
 namespace foldgrad::testing {
 
-// One run of a graph. Parameters get random values on first use; normalizers are affine maps with random A and B unless
-// another kind is named. In a folded graph, only the maps that remain of the normalizers run.
+// One run of a graph, unfolded or folded. Parameters get random values on first use; normalizers are affine maps with
+// random A and B unless another kind is named. In a folded graph, each normalizer is replaced by the map that remains
+// of it, if any.
 class GraphBuilder {
  public:
   Tape tape;
@@ -108,7 +109,8 @@ inline FoldedGraph fold_and_compare(const BuildGraph& build, const FoldOptions& 
 
 using Vars = std::vector<Var>;
 
-// Folds `site`, whose normalizer is `norm`, in a graph with the given weights, for results computed by hand.
+// Folds `site`, whose normalizer is `norm`, in a graph with the given weights. Tests compare the folded parameters with
+// values computed by hand.
 inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldSite& site,
                                 const std::vector<Parameter*>& weights) {
   NamedTensors values;
@@ -130,7 +132,7 @@ inline std::string refusal(const BuildGraph& build, const FoldOptions& options =
   return "no such site";
 }
 
-// A graph that does not fold.
+// A graph that does not fold, and the reason.
 struct Refusal {
   const char* name;
   BuildGraph build;

@@ -1,5 +1,5 @@
-// Tests that a folded Transformer equals the original, for random models with every normalizer, and what is left of
-// each site.
+// Tests that folded Transformers give the logits of the original, for random models with every normalizer, and which
+// maps remain at each site.
 #include "tests/harness/properties.h"
 #include "tests/models/transformer/random_transformer.h"
 
@@ -42,7 +42,7 @@ void check_difference(bool offline, DType dtype, double useful) {
   if (normalizer == "groupnorm" || normalizer == "pn") config.normalizer_options = {{"groups", "2"}};
   const auto model = random_transformer(config, dtype);
   const FoldOptions options = random_options();
-  // In f32 the library needs a long time to prepare each new size.
+  // In f32 the matrix library takes long to prepare each new size, so the batch is fixed.
   const TranslationBatch batch = dtype == DType::f64 ? random_batch() : translation_batch();
   const Difference d = folding_error(*model, batch.named(), options);
   if (offline && (config.pre_norm || options.rescale_stream) && normalizer != "centernorm" && normalizer != "none")
@@ -50,15 +50,16 @@ void check_difference(bool offline, DType dtype, double useful) {
   const double tolerance = folding_tolerance(*model, batch, dtype);
   RC_LOG() << normalizer << ", relative difference " << d.relative << ", tolerance " << tolerance << "\n";
   RC_ASSERT(d.relative <= tolerance);
-  // Some models are so badly conditioned that the test would say little, so others replace them.
+  // For badly conditioned models the tolerance is so large that the test would say little. We discard them, and
+  // RapidCheck draws others.
   RC_PRE(tolerance <= useful);
-  // f32 is left to frozen_statistics_test.cpp, which has a few sizes.
+  // frozen_statistics_test.cpp tests f32 without a tape, with only a few sizes.
   if (offline && dtype == DType::f64)
     RC_ASSERT(folding_error_without_tape(*model, options, batch).relative <= tolerance);
 }
 
-// Each test draws 100 random models with gains from 1e-3 to 1e3. Tolerances above 1e-11 and 5e-3 would say little. We
-// saw tolerances up to 1e-12 and 1e-3, and differences of an eighth of them.
+// Each test draws 100 random models with gains from 1e-3 to 1e3, and discards those with tolerances above 1e-11 in f64
+// or 5e-3 in f32. We saw tolerances up to 1e-12 and 1e-3, and differences up to an eighth of them.
 RC_GTEST_PROP(FoldTransformer, FOLD_1_FOLD_2_FOLD_4_FOLD_5_OfflineInF64, ()) {
   check_difference(/*offline=*/true, DType::f64, 1e-11);
 }
@@ -66,7 +67,7 @@ RC_GTEST_PROP(FoldTransformer, OfflineInF32, ()) { check_difference(/*offline=*/
 RC_GTEST_PROP(FoldTransformer, OnlineInF64, ()) { check_difference(/*offline=*/false, DType::f64, 1e-11); }
 RC_GTEST_PROP(FoldTransformer, OnlineInF32, ()) { check_difference(/*offline=*/false, DType::f32, 5e-3); }
 
-// Shows that the generators draw the models that the properties above promise.
+// Checks that random gains have the range that the properties above promise.
 TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
   for (const std::string& normalizer : names(/*offline=*/true))
     for (bool pre_norm : {true, false}) {
@@ -84,10 +85,10 @@ TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
         }
       }
       const auto [least, greatest] = std::minmax_element(gains.begin(), gains.end());
-      // repbn adds a constant to its gain.
+      // repbn and prepbn add eta = 1e-3 to A, so the smallest gains are larger.
       const double orders = normalizer == "repbn" || normalizer == "prepbn" ? 5 : 5.5;
       EXPECT_GE(std::log10(*greatest / *least), pre_norm ? orders + 0.3 : orders - 0.5) << normalizer;
-      for (double decade = -2; decade <= 2; ++decade)  // and every decade in between
+      for (double decade = -2; decade <= 2; ++decade)  // every decade in between must occur
         EXPECT_GT(
             std::count_if(gains.begin(), gains.end(),
                           [&](double A) { return A > std::pow(10, decade - 0.5) && A < std::pow(10, decade + 0.5); }),
@@ -96,7 +97,7 @@ TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
     }
 }
 
-// Makes every A a power of two, some of them negative, and every B zero.
+// Makes every A a power of two, half of them negative, and every B zero.
 void make_powers_of_two(Transformer& model) {
   const auto power = [](double base, const Tensor& exponents, std::int64_t c) {
     return std::pow(base, double(exponents.data<std::int64_t>()[c] - 2));
@@ -140,8 +141,9 @@ void expect_the_same_bits(Transformer& model, const FoldOptions& options) {
   EXPECT_TRUE(identical(without(transformer_of(folded)), without(model)));
 }
 
-// Only sums round, and they are in the same order. For a rescaled stream, linear layers must also have no biases.
-// centernorm is excluded, since folding subtracts a mean from its weights.
+// Multiplying by a power of two rounds nothing. So only sums round, and folding keeps their order. In a rescaled
+// stream, it does so only if linear layers have no biases. centernorm is excluded, since folding subtracts a mean from
+// the weights.
 TEST(FoldTransformer, PowersOfTwoAndNoBiasAreFoldedBitForBit) {
   for (const std::string& normalizer : names(/*offline=*/true))
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -218,7 +220,7 @@ TEST(FoldTransformer, PostNormKeepsItsMapOnTheResidualOrRescalesTheStream) {
   ASSERT_EQ(first.kept.size(), 1u);
   EXPECT_EQ(first.kept[0].edge, "encoder.layers.0.self_attn_layer_norm -> encoder.layers.0.ffn: bias_dropout_residual");
   EXPECT_EQ(first.kept[0].reason, "the sum and all later readers of the stream need the map");
-  EXPECT_EQ(sites.at("encoder.layers.0.final_layer_norm").outcome, Outcome::folded);  // needed only to release memory
+  EXPECT_EQ(sites.at("encoder.layers.0.final_layer_norm").outcome, Outcome::folded);  // only cross-attention reads it
   EXPECT_EQ(sites.at("decoder.layers.0.final_layer_norm").outcome, Outcome::folded);
   using Sites = std::map<std::string, std::string>;
   EXPECT_EQ(transformer_of(folded).config().normalizer_at, (Sites{{"encoder.layers.0.ffn.residual", "affine"},

@@ -146,7 +146,7 @@ const Refusal kRefusals[] = {
        return Vars{matmul(y, permute(y, {0, 2, 1}))};
      },
      "norm -> matmul: matmul is not linear"},
-    // No map per channel can pass a rotation.
+    // A rotation mixes two columns, so no map per channel can pass it.
     {"Rotary",
      [](GraphBuilder& g) {
        const Var y = rotary(g.norm(g.input({2, 4})), Tensor::of<std::int64_t>({2}, {0, 1}),

@@ -1,4 +1,4 @@
-// Tests maps that pass permuted rows, and neighbours that are put next to each other.
+// Tests that maps pass permuted rows, but not rows that are merged with their neighbours.
 #include "ops/reindex/reindex.h"
 
 #include "ops/permute/permute.h"

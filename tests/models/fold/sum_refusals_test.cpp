@@ -1,4 +1,4 @@
-// Tests sums that keep their map, or whose stream is not rescaled. The message names the edge at fault.
+// Tests residual sums that keep their map, or whose stream cannot be rescaled. The message names the edge at fault.
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"

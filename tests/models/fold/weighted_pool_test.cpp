@@ -1,4 +1,4 @@
-// Tests maps that pass weighted sums over tokens. They are exact if the weights sum to 1, and otherwise rejected.
+// Tests maps that pass weighted sums over tokens. They fold, exactly, only if the weights sum to 1 or B is 0.
 #include "ops/weighted_pool/weighted_pool.h"
 
 #include "ops/activation/activation.h"
@@ -11,8 +11,9 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns the reason why a head after a pooling does not fold. The pooling sums over the 4 tokens of a normalized [2,
-// 4, 3]; `weights_of` makes its weights from scores [2, 4, 1], which also read the normalizer.
+// Returns why a normalizer before a pooling does not fold, or "folded". The pooling sums over the 4 tokens of a
+// normalized [2, 4, 3]. `weights_of` makes its weights from scores [2, 4, 1], which a linear layer computes from the
+// same normalized tensor.
 std::string pooled(const std::function<Var(GraphBuilder&, const Var&)>& weights_of, const std::string& kind = "affine",
                    bool zero_bias = false) {
   return refusal([&](GraphBuilder& g) {

@@ -1,4 +1,4 @@
-// Compares decoding token by token, with cached keys and values, with passes over whole texts.
+// Tests that decoding token by token, with cached keys and values, gives the logits of passes over whole texts.
 #include "models/gpt/decoder.h"
 
 #include "tests/harness/op_spec.h"
@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Continues texts of different lengths until the context is full. Then begin() drops them.
+// Continues texts of different lengths until the context is full. Then begin() replaces them by other texts.
 void expect_steps_are_passes(Gpt& exact, Gpt& model, DType dtype, double tolerance) {
   GptDecoder decoder(model, dtype);
   for (std::vector<TokenIds> texts : {std::vector<TokenIds>{{3}, {1, 2, 0, 4}, {5, 6}}, {{2, 2}}}) {
@@ -28,7 +28,7 @@ void expect_steps_are_passes(Gpt& exact, Gpt& model, DType dtype, double toleran
   }
 }
 
-// Only the order of sums differs. A folded model has a bias of the output projection, and affine maps at some sites.
+// Only the order of sums differs. Folded models add an output projection with a bias, and affine maps at some sites.
 TEST(GptDecoder, StepsGiveWhatAPassOverTheWholeTextGives) {
   for (const std::string& normalizer : normalizer_names())
     for (const GptConfig& config : gpt_kinds(normalizer)) {
@@ -42,9 +42,10 @@ TEST(GptDecoder, StepsGiveWhatAPassOverTheWholeTextGives) {
     }
 }
 
-// In f32, each of four sublayers rounds about a dozen times, by 6e-8 each; we saw 2e-6. In bf16, weights and operands
-// of products have 8 bits, and errors of about 2^-9 each add up like a random walk; we saw 0.05 for logits of deviation
-// 1. A mistake in the computation would cause a far larger difference.
+// In f32, each of the four sublayers rounds about a dozen times, with errors of up to 6e-8; we saw differences of 2e-6.
+// In bf16, weights and operands of products have 8 bits, and their errors of about 2^-9 each add up like a random walk;
+// we saw 0.05 for logits with a standard deviation of 1. A mistake in the computation would cause a far larger
+// difference.
 TEST(GptDecoder, LowerPrecisionIsClose) {
   for (const char* normalizer : {"ln", "un"})
     for (const GptConfig& config : gpt_kinds(normalizer)) {

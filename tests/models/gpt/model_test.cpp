@@ -21,7 +21,7 @@ class GptByHand {
  public:
   explicit GptByHand(const Gpt& model) : config_(model.config()), values_(model.values()) {}
 
-  // Returns a row for each token of the sequences [B, T].
+  // Returns the logits for sequences [B, T], one row for each token.
   Var logits(const Tensor& ids) {
     const Segments rows = Segments::equal(ids.shape()[0], ids.shape()[1]);
     Var x = embedded(ids, rows);
@@ -132,11 +132,12 @@ TEST(Gpt, GPT_1_EmbeddingsWithTheirPositionsAreDropped) {
       zeros += dropped[i] == 0;
       EXPECT_TRUE(dropped[i] == 0 || dropped[i] == 2 * whole[i]) << i;
     }
-    EXPECT_NEAR(zeros, 60, 30);  // 120 fair coins, whose number of heads has a deviation of 5.5
+    EXPECT_NEAR(zeros, 60, 30);  // the standard deviation of the number of zeros is 5.5
   }
 }
 
-// The logits are bit-identical, since the products have the same sizes. Logits of the changed and later tokens differ.
+// Logits of earlier tokens stay bit-identical, since the products have the same sizes. Logits of the changed token and
+// of later ones differ.
 TEST(Gpt, LaterTokensChangeNoEarlierLogits) {
   for (const std::string& normalizer : normalizer_names())
     for (const GptConfig& config : gpt_kinds(normalizer)) {
@@ -162,7 +163,7 @@ using Outcome = SiteReport::Outcome;
 
 const GptConfig& config_of(const FoldedModel& folded) { return dynamic_cast<Gpt&>(*folded.model).config(); }
 
-// In post-norm models centernorm mixes channels, so the stream cannot be divided by its map.
+// We skip centernorm with post-norm: it mixes channels, so the stream cannot be divided by its map.
 TEST(FoldGpt, LeavesNothingOfOfflineNormalizers) {
   for (const NormalizerInfo& info : normalizers())
     for (const GptConfig& config : gpt_kinds(info.name)) {
@@ -175,7 +176,8 @@ TEST(FoldGpt, LeavesNothingOfOfflineNormalizers) {
       EXPECT_EQ(config_of(folded).normalizer, "none");
       EXPECT_TRUE(config_of(folded).normalizer_at.empty());
       EXPECT_FALSE(config_of(folded).tied);
-      // `scale` adds no bias except, in a rescaled stream, the biases of the last sublayer.
+      // `scale` has no bias. But with post-norm, rescaling the stream turns the biases of the last sublayer into an
+      // output bias.
       EXPECT_EQ(config_of(folded).output_bias, config.output_bias || info.name != "scale" || !config.pre_norm);
       EXPECT_TRUE(folded.model->state().empty());
     }

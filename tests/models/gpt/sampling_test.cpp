@@ -1,4 +1,4 @@
-// Tests texts that a decoder-only Transformer generates.
+// Tests how a decoder-only Transformer samples tokens and generates texts.
 #include "models/gpt/sampling.h"
 
 #include <set>
@@ -21,7 +21,7 @@ TEST(Sampling, AtTemperatureZeroTheLargestLogitIsTakenAndOfEqualOnesTheFirst) {
     }
 }
 
-// The second text has the probabilities 1/4, 0, 1/2 and 1/4. Its logits have infinite exponentials.
+// The second text has the probabilities 1/4, 0, 1/2 and 1/4. The exponentials of its logits would overflow.
 TEST(Sampling, SMP_2_TheTokenIsTheFirstWhoseCumulatedProbabilityExceedsU) {
   const Tensor logits = Tensor::of<double>({2, 4}, {9, 0, 0, 0, 1000, -1000, 1000 + std::log(2), 1000});
   for (std::int64_t token = 0; token < 100; ++token) {
@@ -73,16 +73,17 @@ TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
   EXPECT_EQ(drawn(few, 4), (Ids{1, 2, 3, 4}));
   for (const std::int64_t all : {0, 6, 100000000}) EXPECT_EQ(drawn(few, all), (Ids{0, 1, 2, 3, 4, 5})) << all;
   std::vector<double> many;
-  for (std::int64_t i = 0; i < 1000; ++i) many.push_back(double(i * 37 % 1000) / 10);  // contains 0 to 99.9, each once
+  for (std::int64_t i = 0; i < 1000; ++i) many.push_back(double(i * 37 % 1000) / 10);  // 0, 0.1, ..., 99.9, each once
   Ids largest;
   for (std::int64_t k = 1; k <= 12; ++k) {
-    largest.insert((1000 - k) * 973 % 1000);  // 37 973 = 36001
+    largest.insert((1000 - k) * 973 % 1000);  // 973 is the inverse of 37 modulo 1000: 37 * 973 = 36001
     EXPECT_EQ(drawn(many, k), largest) << k;
   }
 }
 
-// At temperature 1 the probabilities are 1/8, 1/2, 1/8 and 1/4. At temperature 2 they are as 1 : 2 : 1 : sqrt(2), and
-// the largest is 0.37. If only the two largest are left, the larger is 2/3 at temperature 1.
+// At temperature 1 the probabilities are 1/8, 1/2, 1/8 and 1/4. At temperature 2 they are in the ratio
+// 1 : 2 : 1 : sqrt(2), and the largest is 0.37. With top_k = 2 at temperature 1, the larger of the two remaining tokens
+// has the probability 2/3.
 TEST(Sampling, SMP_3_NucleusWorkedByHand) {
   using Ids = std::set<std::int64_t>;
   const std::vector<double> logits{std::log(1), std::log(4), std::log(1), std::log(2)};
@@ -104,8 +105,8 @@ TEST(Sampling, SMP_3_NucleusWorkedByHand) {
   EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.51}), (Ids{0, 1, 2}));
 }
 
-// The expected token follows from the definitions in long double: a token is in the nucleus if the tokens before it sum
-// to less than top_p. We skip draws within 1e-9 of a limit, since both sides round.
+// We compute the expected token from the definitions in long double: a token is in the nucleus if the tokens before it
+// sum to less than top_p. We skip draws within 1e-9 of a limit, where rounding could change the result.
 RC_GTEST_PROP(Sampling, SMP_2_SMP_3_EveryDrawIsThatOfTheNucleus, ()) {
   const auto levels = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(-12, 13)));
   const double top_p = *rc::gen::inRange(0, 100) / 100.0, temperature = *rc::gen::inRange(1, 30) / 10.0;
@@ -172,7 +173,8 @@ Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t cou
   return all;
 }
 
-// The model sees only the end of a longer text. When the context is full, only its later half is kept.
+// If a text is longer than the context, the model sees only its end. When the context is full, only its later half is
+// kept.
 TEST(Generate, EachTokenIsDrawnFromAPassOverWhatIsSeen) {
   const std::vector<TokenIds> given{{1, 2}, {0, 1, 2, 3, 4, 5, 6, 3}, {4}};
   const auto end = [](const TokenIds& text, std::size_t most) {
@@ -209,7 +211,7 @@ TEST(Generate, EqualSeedsGiveEqualTextsAndEachTextIsDrawnByItself) {
   EXPECT_NE(texts(1)[0], texts(1)[1]);
 }
 
-// The third token is drawn from the logits at position 3.
+// Position 3 is NaN. The third new token would be drawn from its logits, so each text gets only two.
 TEST(Generate, StopsWhereLogitsAreNotFinite) {
   const auto model = random_gpt(tiny_gpt());
   model->values().at("wpe.weight").slice(3, 4).copy_from(Tensor::full({1, 8}, std::nan(""), DType::f64));

@@ -1,5 +1,5 @@
-// Tests a new decoder-only Transformer: its parameters, their names and values, and the messages for impossible
-// configurations.
+// Tests the construction of a decoder-only Transformer: the names, sizes and initial values of its parameters, and the
+// error messages for impossible configurations.
 #include <algorithm>
 
 #include "tests/models/gpt/tiny_gpt.h"
@@ -8,9 +8,10 @@
 namespace foldgrad::testing {
 namespace {
 
-// nanoGPT prints 10.65M for its model of 65 characters, which has no biases, and does not count positions. Six layers
-// have 384 (1152 + 384 + 2 1536) weights and 2 384 gains each; then come 384 gains and 65 384 embeddings, together
-// 10,646,784. Our model adds biases, 6 (1152 + 384 + 1536 + 384 + 2 384) + 384, and positions, 256 384.
+// For its model of 65 characters, nanoGPT prints 10.65M, which does not include positions; the model has no biases. Six
+// layers have 384 (1152 + 384 + 2 1536) weights and 2 384 gains each. With 384 gains of the last normalizer and 65 384
+// embeddings, that makes 10,646,784. Our model adds biases, 6 (1152 + 384 + 1536 + 384 + 2 384) + 384, and positions,
+// 256 384.
 TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   GptConfig config;
   config.vocabulary = 65;
@@ -19,8 +20,9 @@ TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   EXPECT_EQ(model.normalizers().size(), 13u);
 }
 
-// There are 3 layers of 4 64^2 + 3 64 256 + 2 64, two tables of 65 64, and 64. The inner width is 8/3 64, rounded up to
-// a multiple of 256. dyt adds an alpha at each of seven sites, and the factor of the embeddings.
+// Each of 3 layers has 4 64^2 + 3 64 256 weights and 2 64 gains, each of two tables 65 64 numbers, and the last
+// normalizer 64 gains. The inner width is 8/3 64, rounded up to a multiple of 256. dyt adds an alpha at each of seven
+// sites, and the embeddings have a learned factor.
 TEST(GptSetup, LlamasFormHasItsParameters) {
   for (const auto& [normalizer, count] : {std::pair("rmsnorm", 205376), {"dyt", 205384}}) {
     GptConfig config = tiny_llama(normalizer);

@@ -8,8 +8,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Every input of a ReLU is farther from 0, and every two values of a maximum are farther apart, than a step of the
-// difference quotient moves them. So no step crosses a kink.
+// ReLU and max pooling have kinks. Every input of a ReLU is farther from 0, and every two inputs of a maximum are
+// farther apart, than a step of the difference quotient moves them, so no step crosses a kink.
 TEST(VitGradients, WithAClassTokenAndDropout) {
   VitConfig config = tiny_vit("ln");
   config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
@@ -52,7 +52,7 @@ template <class M>
 class ImagesOnADevice : public ::testing::Test {};
 TYPED_TEST_SUITE(ImagesOnADevice, ImageFamilies);
 
-// A rank may get no images of a batch.
+// With several ranks, a rank may get no images of a batch.
 TYPED_TEST(ImagesOnADevice, MayBeNone) {
   for (const Device device : {Device::cpu, Device::cuda}) {
     if (device == Device::cuda && !cuda_available()) continue;
@@ -77,7 +77,7 @@ const auto& config_of(const FoldedModel& folded) {
   return dynamic_cast<M&>(*folded.model).config();
 }
 
-// Return true if the result of norm1 is the stream.
+// Return true if the result of norm1 is the residual stream.
 bool has_norm_on_stream(const VitConfig& config) { return !config.pre_norm; }
 bool has_norm_on_stream(const CctConfig& config) { return config.block == "cct"; }
 bool has_norm_on_stream(const T2tConfig&) { return false; }
@@ -110,11 +110,11 @@ TYPED_TEST(FoldImages, LeavesNothingOfOfflineNormalizers) {
   }
 }
 
-// If statistics are frozen, the training pass, inference and the folded model are one function.
+// With frozen statistics, the training pass, inference and the folded model compute the same function.
 TYPED_TEST(FoldImages, WithFrozenStatisticsItIsTheTrainingPass) {
   for (const Setting& setting : settings())
     for (auto config : Kinds<TypeParam>::few(setting.normalizer))
-      for (std::int64_t iterations : {100, 2000}) {  // from iteration 1001, mabn and the released un correct by r
+      for (std::int64_t iterations : {100, 2000}) {  // mabn and the released un apply r from iteration 1001
         config.normalizer_options = setting.options;
         if constexpr (std::is_same_v<TypeParam, Vit>)
           if (config.pre_norm) config.pooling = "mean", config.fc_norm = iterations == 100;
@@ -156,7 +156,7 @@ TEST(FoldCct, EachSiteGoesIntoTheLayersThatReadItAndTheStemsIntoTheirConvolution
   EXPECT_TRUE(folded.model->values().count("tokenizer.conv_layers.0.0.bias"));
 }
 
-// In the published block, norm1's result is the stream.
+// In the published block, the result of norm1 is the residual stream.
 TEST(FoldCct, OnTheStreamTheSumKeepsTheMap) {
   const auto model = random_model<Cct>(tiny_cct("un", "cct", "cct"));
   const FoldedModel kept = fold(*model), rescaled = fold(*model, {.rescale_stream = true});
@@ -180,7 +180,8 @@ TEST(FoldCct, OnlineNormalizersGiveTheirGainsAndBiasesBehindTheStem) {
   const FoldedModel folded = fold(*random_model<Cct>(tiny_cct("ln", "hybrid")));
   for (const char* site : {"classifier.blocks.0.pre_norm", "classifier.blocks.1.norm1", "classifier.norm"})
     expect_no_gain_or_bias(folded, site);
-  // This gain cannot be folded: ln's statistic separates it from the convolution before, and gelu from the next one.
+  // This gain cannot be folded: ln's statistics separate it from the convolution before it, and gelu separates it from
+  // the convolution after it.
   const Tensor gain = folded.model->values().at("tokenizer.conv_layers.0.norm.weight");
   EXPECT_FALSE(close(gain, Tensor::full({4}, 1, DType::f64), 1e-3));
 }

@@ -6,7 +6,7 @@
 
 namespace foldgrad::testing {
 
-// Returns a configuration of four tokens. A hybrid stem has two convolutions, of four and of eight channels.
+// Returns a configuration with four tokens. The hybrid stem has two convolutions, with four and eight channels.
 inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::string& stem = "cct",
                           const std::string& block = "pre") {
   CctConfig config;
@@ -21,8 +21,8 @@ inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::strin
 
 using ImageFamilies = ::testing::Types<Vit, Cct, T2t, Swin>;
 
-// few() returns both orders of sublayer and normalizer, or both published stems with their blocks. all() returns every
-// choice that changes the positions of normalizers or the layers that read normalizers.
+// few() returns pre-norm and post-norm for ViT, and both published stems with their blocks for CCT. all() combines them
+// with every option that changes where normalizers are or which layers read them.
 template <>
 struct Kinds<Vit> {
   static NamedTensors inputs(const VitConfig& config) { return images_of(config); }

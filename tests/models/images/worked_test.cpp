@@ -10,13 +10,13 @@ namespace {
 
 double at(const Tensor& t, std::int64_t i) { return t.data<double>()[i]; }
 
-// Returns the result of an affine normalizer.
+// Applies channel c of an affine normalizer to u.
 double mapped(Normalizer& norm, double u, std::int64_t c) {
   const std::vector<Parameter*> p = norm.parameters();
   return at(p[0]->value, c) * u + at(p[1]->value, c);
 }
 
-// Return [B, H, W, C].
+// Return the tokens, [B, H, W, C].
 Var tokens_by_hand(Vit& model, const Var& images) {
   const ConvLayer& conv = model.stem()[0];
   const Var W = images.tape().constant(conv.weight.value), b = images.tape().constant(conv.bias.value);
@@ -39,7 +39,8 @@ Var tokens_by_hand(Cct& model, Var x) {
 
 using Tokens = std::vector<std::vector<double>>;  // the tokens of one image
 
-// Runs layers whose attention adds nothing, and whose feed-forward blocks add only their last bias.
+// Adds the positions and runs the layers and, without fc_norm, the last normalizer. Attention adds nothing, and each
+// feed-forward block adds only the bias of its last layer.
 Tokens layers_by_hand(TokenModel& model, Tokens x, bool norm_on_stream) {
   for (std::size_t t = 0; t < x.size(); ++t)
     for (std::size_t c = 0; c < x[t].size(); ++c) {
@@ -139,7 +140,7 @@ TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
                     inference_logits(model, {{"images", pixels}}, DType::f64), 1e-14));
 }
 
-// With weights of zero, sublayers add only ones, which dropout doubles or drops.
+// All weights are 0 and the last biases are 1, so sublayers add only ones, which dropout turns into 0 or 2.
 TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   VitConfig config = tiny_vit("none");
   config.dropout = config.activation_dropout = 0.5;
@@ -159,7 +160,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   });
   (void)model.forward(images_of(config, 4),
                       {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .step = 1});
-  ASSERT_EQ(results.size(), 7u);  // of tokens, and in two layers, of two sums and an activation each
+  ASSERT_EQ(results.size(), 7u);  // the tokens; in each of two layers, two sums and an activation
   constexpr std::size_t kBits = 160;
   std::vector<std::vector<bool>> kept;
   std::vector<double> stream(kBits);
@@ -169,7 +170,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
     for (std::size_t i = 0; i < kBits; ++i) kept[k].push_back(results[k][i] != (activation ? 0 : stream[i]));
     if (!activation) stream = results[k];
   }
-  // On average 80 of 160 fair coins agree, with a deviation of 6.3.
+  // Two independent masks agree in 80 of 160 elements on average, with a standard deviation of 6.3.
   for (std::size_t a = 0; a < kept.size(); ++a)
     for (std::size_t b = a + 1; b < kept.size(); ++b) {
       int equal = 0;

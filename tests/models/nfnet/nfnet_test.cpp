@@ -1,4 +1,4 @@
-// Tests NFNet: sizes, names, messages, the forward pass by hand, gradients, stochastic depth, and folding.
+// Tests NFNet: sizes, names, error messages, the forward pass by hand, gradients, stochastic depth, and folding.
 #include "models/nfnet/nfnet.h"
 
 #include "models/fold/model.h"
@@ -16,7 +16,7 @@ NfNetConfig tiny_nfnet() {
   return config;
 }
 
-// These are the port's choices: an odd map of 3 x 3 pixels, then one of 2 x 2.
+// Returns a configuration with the port's choices. The first map has an odd side of 3 pixels, the second a side of 2.
 NfNetConfig tiny_port() {
   NfNetConfig config = tiny_nfnet();
   config.image_size = 23, config.padding = "port", config.standardization = "unbiased";
@@ -33,9 +33,9 @@ NfNetConfig f0_of(std::int64_t divisor, const std::vector<std::int64_t>& depths,
 }
 
 // The published model has 71,489,284 parameters. With batch normalization instead of standardization, each output
-// channel of a convolution has two parameters instead of a gain. The multiplications are sums over the layers,
-// including the averages before shortcuts. Without these averages they give the published 12.38e9 of F0 for images of
-// 256 pixels.
+// channel of a convolution has two parameters instead of a gain. The multiplications are counted by hand, layer by
+// layer; the second summand is the average pooling before shortcuts. Without this pooling, F0 has the published 12.38e9
+// multiplications for images of 256 pixels.
 TEST(NfNet, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   const auto channels_of = [](const NfNet& model) {
     std::int64_t channels = 0;
@@ -81,8 +81,9 @@ TEST(NfNet, NamesAreTimms) {
   EXPECT_FALSE(all.count("stages.1.1.downsample.conv.weight"));
 }
 
-// Only one channel is not 0, and there is no standardization. 7 is so large that gelu returns its argument. The stem's
-// first and last kernels begin at the border of the map, since "same" pads only its end; then the map has one pixel.
+// Only the first channel is not 0, and there is no standardization. The values are so large, at least 7, that gelu
+// returns its argument. "same" pads only the end of an even map at stride 2, so the first and last kernels of the stem
+// begin at the border of the map. After the stem, the map has one pixel.
 TEST(NfNet, NF_1_NF_2_NF_3_NF_4_NF_5_WorkedByHand) {
   NfNetConfig config = tiny_nfnet();
   config.image_size = 4, config.classes = 1, config.channels = {16}, config.depths = {2};
@@ -146,8 +147,8 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
             "nfnet: normalizer must not require post-norm, got deepnorm");
 }
 
-// Compares the derivative along a random direction in each parameter, since central differences in each of 4,000
-// numbers would take long.
+// Compares the derivative along a random direction in each parameter, since central differences for each of 4,000
+// numbers would take too long.
 TEST(NfNet, Gradients) {
   NfNetConfig bn = tiny_nfnet();
   bn.normalizer = "bn", bn.standardization = "none";
@@ -179,8 +180,9 @@ TEST(NfNet, TrainsInEveryPrecision) {
     check_one_step([&](DType dtype) { return std::make_unique<NfNet>(config, 1, dtype); }, images_of(config));
 }
 
-// Only the second of two blocks may be dropped. An image then has either the logits of inference or those without the
-// branch: nothing is divided by the probability to keep the branch, except for rounding it to 2^-16.
+// Only the branch of the second block may be dropped. An image then has either the logits of inference or those without
+// the branch, since kept branches are not divided by the probability to keep them. The tolerance allows for the
+// rounding of this probability to a multiple of 2^-16.
 TEST(NfNet, StochasticDepthDropsBranchesAndDividesNothing) {
   NfNetConfig config = tiny_nfnet();
   config.channels = {16}, config.depths = {2}, config.drop_path = 0.8;
@@ -207,8 +209,8 @@ TEST(NfNet, StochasticDepthDropsBranchesAndDividesNothing) {
   EXPECT_LT(kept, 15);
 }
 
-// Checks the initial deviations of a convolution [64, 16, 3, 3] in four groups, which has 144 inputs and, in the port,
-// 144 + 576.
+// Checks the initial deviations of a convolution [64, 16, 3, 3] in four groups. Its fan-in is 144; the port uses fan-in
+// plus fan-out, 144 + 576.
 TEST(NfNet, InitialWeightsHaveTheDeviationsOfTheirSources) {
   NfNetConfig config = tiny_nfnet();
   config.channels = {128}, config.depths = {1}, config.group_size = 16;
@@ -220,7 +222,7 @@ TEST(NfNet, InitialWeightsHaveTheDeviationsOfTheirSources) {
       for (float v : values) sum += double(v) * v;
       return std::sqrt(sum / double(values.size()));
     };
-    // Computed from 9,216 numbers.
+    // These are estimates from 9,216 numbers.
     EXPECT_NEAR(root_mean_square("stages.0.0.conv2.weight"), deviation, 0.05 * deviation);
     EXPECT_NEAR(root_mean_square("stages.0.0.conv2.bias"), bias, 0.25 * bias);  // from 64 numbers
     EXPECT_NEAR(root_mean_square("head.fc.weight"), 0.01, 0.001);               // from 1,280 numbers

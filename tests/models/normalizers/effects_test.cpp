@@ -1,5 +1,5 @@
-// Every option of every normalizer changes exactly the arrays that its row lists. The test runs one training step from
-// the same state with and without the option. All other arrays stay bit-identical.
+// Tests that every option of every normalizer changes exactly the arrays that its row lists. One training step runs
+// from the same state with and without the option, and all other arrays must be bit-identical.
 #include <algorithm>
 #include <set>
 
@@ -12,18 +12,19 @@ using Names = std::set<std::string>;
 
 constexpr std::int64_t kTokens = 10;
 
-// The data of a step. Channels 1 to 7 are alike, and channel 0 differs.
+// The data of a step. Channels 1 to 7 have the same data unless `window_by_channel` is true. Channel 0 may differ.
 struct Scene {
-  std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // rings of mean squares; if empty, `window`
-  double q = 1.6, q0 = -1;         // mean squares of x; if negative, as in the other channels
+  std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // mean squares; channel 0 uses window0 unless empty
+  double q = 1.6, q0 = -1;         // mean squares of x; channel 0 uses q0 if it is not negative
   std::int64_t iterations = 7;     // number of earlier iterations; the step writes row 8 mod 3 = 2
-  bool window_by_channel = false;  // if true, channel c has the window (c + 1)^2, and x is slightly larger
+  bool window_by_channel = false;  // if true, channel c has the window (c + 1)^2, and q is 1 % larger
 };
 const Scene kCalm, kLate{.iterations = 2000}, kHigh{.q = 400}, kLow{.q = 1e-4}, kInfinite{.q0 = INFINITY};
-// Only channel 0 differs from its window. The others vary so much that sums hardly change.
+// Only channel 0 leaves its window, in which all values are equal. The windows of the other channels vary so much that
+// channel 0 hardly matters in sums over channels.
 const Scene kOneChannel{.window = {0.1, 1, 9}, .window0 = {1, 1, 1}, .q0 = 1.5};
-const Scene kSpread{.window_by_channel = true};  // every channel leaves its window, but by less than channels differ
-const Scene kBetween{.q = 2.4};                  // d = 0.101; thr is 0.08 or, with the unbiased variance, 0.12
+const Scene kSpread{.window_by_channel = true};  // each channel is 1 % above its window, but channels differ far more
+const Scene kBetween{.q = 2.4};                  // d = 0.101 is between thr = 0.08 (ddof 0) and 0.12 (ddof 1)
 
 struct Row {
   std::string normalizer;
@@ -35,7 +36,7 @@ struct Row {
 };
 
 Tensor filled(const Tensor& like, unsigned seed, double mean) {
-  // The tensor is filled row by row, so that a longer ring begins like a shorter one.
+  // Each row has its own seed, so that a longer ring begins with the rows of a shorter one.
   const Tensor t = Tensor::empty(like.shape(), DType::f64);
   const std::int64_t rows = like.shape().rank() == 2 ? like.shape()[0] : 1, columns = like.size() / rows;
   for (std::int64_t r = 0; r < rows; ++r)
@@ -44,7 +45,7 @@ Tensor filled(const Tensor& like, unsigned seed, double mean) {
   return t;
 }
 
-// Sets a state in which everything matters, and parameters unlike the initial ones, except alpha, shift and eta.
+// Sets a state in which every array affects the step, and random parameters, except alpha, shift and eta.
 void prepare(Normalizer& norm, const Scene& scene) {
   for (Parameter* p : norm.parameters())
     if (p->name.find("weight") != std::string::npos || p->name.find("bias") != std::string::npos)
@@ -65,7 +66,7 @@ void prepare(Normalizer& norm, const Scene& scene) {
   }
 }
 
-// Returns x with the mean squares of the scene, over the tokens that count.
+// Returns x. Its first `counted` tokens have the mean squares of the scene.
 Tensor inputs(const Scene& scene, std::int64_t counted) {
   const Tensor x = randn({2, 5, kChannels}, 21, 1, 0.3);
   double* v = x.data<double>();
@@ -84,7 +85,7 @@ Tensor inputs(const Scene& scene, std::int64_t counted) {
 NamedTensors step(const std::string& name, const Options& options, const Scene& scene) {
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
-  constexpr std::int64_t counted = 8;  // out of kTokens
+  constexpr std::int64_t counted = 8;  // of kTokens; the others are padding
   NamedTensors results;
   if (norm->info().residual) {
     const ResidualConstants constants = norm->info().residual(norm->options());
@@ -104,7 +105,7 @@ NamedTensors step(const std::string& name, const Options& options, const Scene& 
   return results;
 }
 
-// Returns true if they differ in a channel other than 0.
+// Returns true if a and b differ in a channel other than 0.
 bool differ_behind_channel0(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.shape().rank() == 0) return false;
   for (std::int64_t i = 0; i < a.size(); ++i)
@@ -151,7 +152,7 @@ std::vector<Row> un_rows() {
       {"un", filter, "flag_low", "0", outlier, &kLow},
       {"un", filter, "flag_low", "0", {}, &kHigh},
       {"un", filter, "hold_on_skip", "1", {"run_var", "skips_in_a_row"}, &kHigh},
-      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // exists only then
+      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // exists only with hold_on_skip
       {"un", un, "hold_non_finite", "0", outlier, &kInfinite, true},
       {"un", un, "hold_non_finite", "0", {}, &kCalm},
       {"un", filter, "psi_after_skip", "literal", {"psi_ema"}, &kHigh},
@@ -240,7 +241,7 @@ std::vector<Row> other_rows() {
       {"fixnorm", {}, "eps", "1", {"y", "dx"}, &kLow},
       {"fixnorm", {}, "length", "sqrt_channels", {"y", "dx"}},
       {"groupnorm", {{"groups", "4"}}, "groups", "2", {"y", "dx", "dweight"}},
-      // dbias is the same sum in another order.
+      // dbias is the same sum, but its terms are added in another order.
       {"groupnorm", {{"groups", "4"}}, "axes", "token", {"y", "dx", "dweight", "dbias"}},
       {"groupnorm", {{"groups", "4"}}, "eps", "1e-3", {"y", "dx", "dweight"}},
       {"instancenorm", {}, "eps", "1e-3", {"y", "dx"}},
@@ -285,7 +286,7 @@ TEST(NormalizerEffects, OptionsChangeWhatTheySayAndNothingElse) {
   }
 }
 
-// The table contains another value of every option, which must have an effect.
+// For every option, the table has a row with a value that has an effect.
 TEST(NormalizerEffects, EveryOptionHasARow) {
   std::set<std::pair<std::string, std::string>> covered;
   for (const Row& row : rows())

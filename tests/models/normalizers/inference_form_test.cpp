@@ -1,4 +1,4 @@
-// Compares the inference forms that normalizers declare, computed by hand, with their results.
+// Computes by hand the inference form that each normalizer declares, and compares it with the normalizer's result.
 #include <algorithm>
 #include <numeric>
 
@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns u of InferenceForm::Groups for one group, by hand.
+// Computes u of InferenceForm::Groups for one group.
 std::vector<double> statistic(const std::vector<double>& x, const InferenceForm::Groups& groups) {
   std::vector<double> u = x;
   double mean = 0, square = 0;
@@ -61,7 +61,7 @@ struct FormOfRow {
   }
 };
 
-// Compares after some steps. Every sentence has one token, so that statistics over sentences are those of rows.
+// Trains for five steps, then compares. Each sample has one token, so that statistics of samples are those of rows.
 void expect_its_form(Normalizer& norm) {
   randomize(norm);
   for (unsigned t = 0; t < 5; ++t) train_step(norm, t);

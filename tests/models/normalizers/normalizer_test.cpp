@@ -14,8 +14,8 @@ namespace {
 
 class EveryNormalizer : public ::testing::TestWithParam<std::string> {};
 
-// Runs in f64 on one device, and in f32 and bf16 with f32 parameters. Checks shapes, dtypes, and that values differ
-// only by rounding.
+// Runs in f64, f32 and bf16 on every device; f32 and bf16 have f32 parameters. Compares with f64 on the CPU: only
+// rounding may change the values.
 TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
   const auto exact = quick_normalizer(GetParam(), DType::f64, Device::cpu);
   randomize(*exact);
@@ -35,7 +35,7 @@ TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
 }
 
 // After a restore, the same inputs give the same bits in outputs, gradients and state. Inference and its backward pass
-// change nothing.
+// do not change the state.
 TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   for (Device device : devices()) {
     SCOPED_TRACE(name(device));
@@ -62,12 +62,12 @@ TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   }
 }
 
-// Checks that padding rows, which come last and have no dy, change nothing for the other rows.
+// Checks that padding rows change nothing for the real rows. Padding rows come last, and their dy is 0.
 void expect_padding_left_out(const std::string& normalizer, const Options& options) {
   constexpr std::int64_t kReal = 4;
   const auto run = [&](std::int64_t tokens) {
     const auto norm = make_normalizer(normalizer, options, "norm", kChannels, DType::f64);
-    if (norm->mixes_tokens()) tokens = kReal;  // all rows of a sample count
+    if (norm->mixes_tokens()) tokens = kReal;  // no padding, since all rows of a sample count
     NamedTensors results;
     for (unsigned t = 0; t < 5; ++t) {
       Tape tape;
@@ -88,7 +88,7 @@ void expect_padding_left_out(const std::string& normalizer, const Options& optio
   for (const auto& [name, tensor] : without) EXPECT_TRUE(identical(with.at(name), tensor)) << name;
 }
 TEST_P(EveryNormalizer, PaddingIsLeftOut) { expect_padding_left_out(GetParam(), quick(GetParam())); }
-// This is true only for the released form, since un and PowerNorm average gradients over padding.
+// Of the released forms, only mabn leaves padding out: un and PowerNorm average gradients over padding, too.
 TEST(Normalizer, ReleasedMabnLeavesPaddingOut) {
   expect_padding_left_out("mabn", {{"mode", "reference"}, {"window", "2"}, {"warmup", "2"}});
 }
@@ -155,7 +155,7 @@ TEST(Normalizer, DiagnosticsCountStepsAndSkips) {
   EXPECT_FALSE(make_normalizer("ln", {}, "n", 1)->diagnostics().least_variance);
 }
 
-// lam = start (left / total) falls from 1 in four steps, after one step with only layer normalization.
+// After one step with only layer normalization, lam = start (left / total) falls from 1 to 0 in four steps.
 TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
   const auto norm = make_normalizer("prepbn", {{"warmup", "1"}, {"total", "4"}}, "n", kChannels, DType::f64);
   const auto repbn = make_normalizer("repbn", {}, "n", kChannels, DType::f64);
@@ -175,7 +175,7 @@ TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
     EXPECT_TRUE(close(y.value(), want.value(), 1e-14)) << "step " << t;
     tape.backward(y, randn({5, kChannels}, t + 50));
     for (Parameter* p : norm->parameters()) {
-      const bool rests = p->name.rfind("n.bn.", 0) == 0 ? t <= 1 : t >= 5;  // lam is 1 or 0
+      const bool rests = p->name.rfind("n.bn.", 0) == 0 ? t <= 1 : t >= 5;  // where lam is 1 or 0
       ASSERT_TRUE(p->has_grad) << p->name << ", step " << t;
       EXPECT_EQ(close(p->grad, Tensor::zeros(p->value.shape(), DType::f64), 0), rests) << p->name << ", step " << t;
     }
@@ -196,8 +196,8 @@ TEST(Normalizer, PrepbnMayStayALayerNorm) {
   }
 }
 
-// Only rbn has a penalty, and only in training. For x = (1, 3), m = 2 and v = 1, while the running estimates have moved
-// by a twentieth, to 0.1 and 1. So the penalty is 2 (2 - 0.1)^2.
+// Only rbn has a penalty, and only in training. For x = (1, 3), m = 2 and v = 1. The running estimates, initially 0 and
+// 1, have moved by a twentieth, to 0.1 and 1. So the penalty of each channel is 2 (2 - 0.1)^2.
 TEST(Normalizer, RbnLeavesAPenalty) {
   for (const NormalizerInfo& info : normalizers()) {
     Options options = quick(info.name);
@@ -229,7 +229,7 @@ TEST(Normalizer, DeepnormHasItsConstants) {
   expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}}), 0.81, 0.87);
   expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}, {"stack", "decoder"}}), 1.3160740129524926,
          0.5372849659117709);
-  // The residual is scaled, but the branch is not: 0.81 * 1 + (1, -1), around their mean.
+  // Only the residual is scaled: 0.81 (100, 0) + (0, 81) = (81, 81), which is normalized to (0, 0).
   Tape tape;
   const auto norm = make_normalizer("deepnorm", {{"encoder_layers", "1"}, {"decoder_layers", "1"}}, "n", 2, DType::f64);
   const Var residual = tape.constant(Tensor::of<double>({1, 2}, {100, 0})),

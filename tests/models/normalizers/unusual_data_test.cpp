@@ -5,7 +5,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The bad channel and the bad token are in sample 0.
+// The unusual element is in channel kBadChannel of token kBadToken of sample 0.
 constexpr std::int64_t kSamples = 2, kSampleTokens = 4, kBadChannel = 3, kBadToken = 1;
 
 struct UnusualRow {
@@ -59,7 +59,7 @@ Step step(Normalizer& norm, const Tensor& x, std::optional<std::int64_t> counted
 }
 Tensor normal(unsigned seed) { return randn({kSamples, kSampleTokens, kChannels}, seed, 1, 0.3); }
 
-// Makes a normalizer in the middle of training, when averages are in use.
+// Makes a normalizer and trains it for five steps, so that its averages are in use.
 std::unique_ptr<Normalizer> trained(const UnusualRow& row) {
   auto norm = make_normalizer(row.normalizer, row.options, "norm", kChannels, DType::f64);
   for (unsigned t = 0; t < 5; ++t) step(*norm, normal(t));
@@ -89,7 +89,7 @@ std::string spread(const Tensor& y) {
     return true;
   };
   const auto token = [](auto s, auto t) { return s == 0 && t == kBadToken; };
-  const auto group = [](auto c) { return c / 2 == kBadChannel / 2; };  // of 4 groups
+  const auto group = [](auto c) { return c / 2 == kBadChannel / 2; };  // 4 groups of 2 channels
   if (finite(y)) return "none";
   if (is([&](auto s, auto t, auto c) { return token(s, t) && c == kBadChannel; })) return "element";
   if (is([&](auto s, auto t, auto) { return token(s, t); })) return "token";
@@ -111,7 +111,7 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
       x.data<double>()[kBadToken * kChannels + kBadChannel] = bad;
       EXPECT_EQ(spread(step(*norm, x).y), std::isnan(bad) ? row.nan : row.infinity);
       EXPECT_EQ(finite_state(*norm), !row.spoils);
-      // The value stays in the state forever, so inference has it, too.
+      // Ten steps with finite values do not remove the value from the state, so inference would use it, too.
       for (unsigned t = 60; t < 70; ++t) step(*norm, normal(t));
       EXPECT_EQ(finite_state(*norm), !row.spoils);
       if (!row.spoils) {
@@ -120,8 +120,8 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
     }
 }
 
-// Factors that are powers of two round nothing, and eps is negligible compared with these squares. So normalizing x
-// 2^80, whose squares overflow in f32, gives the result for x 2^10. Running values that f32 cannot represent are not
+// Multiplying by a power of two rounds nothing, and eps is negligible compared with these squares. So normalizing
+// 2^80 x, whose squares overflow in f32, gives the result for 2^10 x. Running values that f32 cannot represent are not
 // stored.
 TEST(NormalizerUnusualData, SquaresThatOverflow) {
   for (const std::string name : {"ln", "rmsnorm", "scalenorm", "groupnorm", "instancenorm", "bn", "qmbn", "rbn"})
@@ -151,7 +151,8 @@ TEST(NormalizerUnusualData, SquaresThatOverflow) {
       }
 }
 
-// Everything stays finite. If the mean is subtracted, a constant channel becomes its bias, which is 0.
+// Everything stays finite. If the normalizer subtracts the mean, a constant channel or token becomes the bias, which is
+// 0.
 TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
   for (const UnusualRow& row : unusual_rows())
     for (const double value : {2.0, 0.0})
@@ -177,7 +178,7 @@ TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
       }
 }
 
-// A batch of only padding has no statistics. Only the counters change, including that of skips.
+// A batch of only padding has no statistics, so only the counters change, including the counter of skips.
 TEST(NormalizerUnusualData, NoRealToken) {
   for (const UnusualRow& row : unusual_rows()) {
     SCOPED_TRACE(row.normalizer);

@@ -13,11 +13,11 @@ TEST(NearestName, NeedsTheFewestEdits) {
   EXPECT_EQ(nearest_name("rmsnrm", {"rbn", "rmsnorm", "un"}), "rmsnorm");
   EXPECT_EQ(nearest_name("train.wamrup", kKeys), "train.warmup");
   EXPECT_EQ(nearest_name("--tolerence", {"--json", "--tolerance"}), "--tolerance");
-  EXPECT_EQ(nearest_name("ac", {"ab", "ad"}), "ab");  // if there are several, the first
+  EXPECT_EQ(nearest_name("ac", {"ab", "ad"}), "ab");  // of equally near names, the first
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
-// Two of the six letters of "warmup" may differ, but not three. One of two letters may differ.
+// In "warmup", two of the six letters may differ, but not three. In "lr", one of the two letters may differ.
 TEST(NearestName, ProposesNothingBeyondAThirdOfTheWord) {
   EXPECT_EQ(nearest_name("train.wXrYup", kKeys), "train.warmup");
   EXPECT_EQ(nearest_name("train.wXYZup", kKeys), "");

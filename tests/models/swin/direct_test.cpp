@@ -1,5 +1,5 @@
-// Compares a Swin Transformer with its equations as loops over tokens, which use neither the order of windows nor
-// segments.
+// Compares a Swin Transformer with its equations, written as loops over tokens. They use neither the reordering of
+// tokens into windows nor segments.
 #include <cmath>
 #include <numbers>
 
@@ -30,7 +30,7 @@ void add_to(Rows& x, const Rows& y) {
     for (std::size_t c = 0; c < x[t].size(); ++c) x[t][c] += y[t][c];
 }
 
-// Returns head h's result, of width D, for token a [SWIN-2, SWIN-3].
+// Returns the result of head h, of width D, for token a [SWIN-2, SWIN-3].
 Row attended(const Rows& qkv, const Tensor& table, std::int64_t side, std::int64_t M, std::int64_t shift,
              std::int64_t a, std::int64_t h, std::int64_t D) {
   const std::int64_t heads = table.shape()[1], C = heads * D;
@@ -100,7 +100,7 @@ Rows neighbours_of(const Rows& x, std::int64_t side) {  // [SWIN-4]
   return merged;
 }
 
-// There are no normalizers. Sums in another order differ by about 1e-15 of their terms.
+// The model has no normalizers. Another order of summation changes sums by about 1e-15 of their terms.
 TEST(Swin, SWIN_1_IsItsEquationsTokenByToken) {
   const SwinConfig config = tiny_swin("none");
   const auto model = random_model<Swin>(config);

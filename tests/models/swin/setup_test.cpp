@@ -1,5 +1,5 @@
-// Tests a new Swin Transformer: its parameters, their names and values, the messages for impossible configurations, and
-// where each of the 29 sites of Swin-T folds to.
+// Tests the construction of a Swin Transformer: the names, sizes and initial values of its parameters, the error
+// messages for impossible configurations, and the layer into which each of Swin-T's 29 sites folds.
 #include <algorithm>
 
 #include "models/fold/model.h"
@@ -26,8 +26,9 @@ SwinConfig config_of(const Known& known) {
   return config;
 }
 
-// Computes the number by hand, with width d and a map of H x H tokens in windows of M x M: layers 12 d^2 H^2 + 2 H^2
-// M^2 d, mergings 8 d^2 (H / 2)^2, patches 3 patch^2 C H^2, and the head.
+// Counts the multiplications by hand, with width d and a map of H x H tokens in windows of M x M:
+// 12 d^2 H^2 + 2 H^2 M^2 d for each layer, 8 d^2 (H / 2)^2 for each merging, 3 patch^2 C H^2 for the patches, and the
+// head.
 std::int64_t multiplications_by_hand(const SwinConfig& config) {
   std::int64_t count = config.width_of(config.stages() - 1) * config.classes;
   count += 3 * config.patch * config.patch * config.width * config.side_of(0) * config.side_of(0);
@@ -132,7 +133,7 @@ TEST(SwinSetup, DropoutDropsPatches) {
   });
   (void)model.forward(images_of(config, 4), {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1});
   ASSERT_EQ(patches.size(), 512u);
-  // These are fair coins; the limit is five times their deviation of 11.3.
+  // Each element is dropped with probability 1/2; the limit is five standard deviations of 11.3.
   EXPECT_NEAR(double(std::ranges::count(patches, 0.0)), 256, 57);
 }
 
@@ -167,7 +168,7 @@ TEST(SwinSetup, RefusesWhatCannotBe) {
             "\"layers.0.downsample.norm\"?");
 }
 
-// The model has the 29 sites of Swin-T but is narrower. None of the sites is left after folding.
+// The model is narrower than Swin-T but has the same 29 sites. All of them fold completely.
 TEST(SwinFolding, EachOfThe29SitesGoesIntoTheLayerThatReadsIt) {
   SwinConfig config = config_of({"T", 16, 1, 2, 10});
   config.width = 6, config.ffn_width = 12;

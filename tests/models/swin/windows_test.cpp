@@ -1,4 +1,4 @@
-// Tests the constants of windows: the order of tokens, the rows of the table of biases, and the mask.
+// Tests the constants of windows: the order of tokens, the rows of the bias table, and the mask.
 #include "models/swin/windows.h"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ MapWindows windows_of(std::int64_t side, std::int64_t size, std::int64_t shift) 
 }
 std::vector<std::int64_t> numbers_of(const Tensor& t) { return t.values<std::int64_t>(); }
 
-//  A map 0 1 2 3 / 4 5 6 7 / 8 9 10 11 / 12 13 14 15, rolled by one, begins with token 5.
+// A 4 x 4 map with the rows 0 1 2 3, 4 5 6 7, 8 9 10 11 and 12 13 14 15, rolled by one, begins with token 5.
 TEST(SwinWindows, SWIN_2_TheOrderOfTokensWorkedByHand) {
   EXPECT_EQ(numbers_of(windows_of(4, 2, 0).order.order),
             (std::vector<std::int64_t>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
@@ -60,13 +60,14 @@ TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
   EXPECT_GT(hidden, 0);
 }
 
-// Across a border, a value's gradient is its probability: e^-100 times e to the power of a difference of scores.
+// The gradient of a value is its attention probability. Across a border, this is e^-100 times e to the power of a
+// difference of scores, far below 1e-35.
 TEST(SwinWindows, SWIN_3_NoGradientCrossesABorder) {
   const MapWindows windows = windows_of(4, 2, 1);
   Tape tape;
   const Var qkv = tape.variable(randn({16, 3}, 1)), mask = tape.constant(windows.mask.reshape({4, 1, 4, 4}));
   const Var y = attention_packed(qkv, mask, {.heads = 1}, Segments::equal(4, 4));
-  // The last window, which consists of 15, 12, 3 and 0, has the four corners of the map.
+  // The last window consists of the four corners of the map, tokens 15, 12, 3 and 0, which are not neighbours.
   tape.backward(slice(y, 0, 12, 13), Tensor::full({1, 1}, 1, DType::f64));
   const std::vector<double> grads = tape.grad(qkv).values<double>();
   for (std::int64_t row = 0; row < 16; ++row) {

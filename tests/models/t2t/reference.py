@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the logits in t2t_test.cpp: those of the published modules in PyTorch (examples/pytorch_t2t.py), in f64.
+"""Prints the logits that t2t_test.cpp expects, from the published PyTorch modules (examples/pytorch_t2t.py) in f64.
 
-Element i of parameter k, by name, is 0.3 sin(1.7 k + 0.61 i), plus 1 for gains; pixel i is sin(0.37 i).
+Parameters are sorted by name. Element i of parameter k is 0.3 sin(1.7 k + 0.61 i), plus 1 for gains; pixel i is
+sin(0.37 i).
 """
 import sys
 from pathlib import Path

@@ -1,6 +1,6 @@
-// Tests T2T-ViT: sizes, initial values, numbers for the log, messages, gradients, token modules, a comparison with the
-// published model in PyTorch, and where its normalizers fold. families_test.cpp and families/model_test.cpp test the
-// properties that it shares with other families.
+// Tests T2T-ViT: sizes, initial values, diagnostics, error messages, gradients, token modules, where its normalizers
+// fold, and the logits of the published PyTorch model. images/families_test.cpp and families/model_test.cpp test what
+// it shares with other families.
 #include "tests/models/spread.h"
 #include "tests/models/t2t/tiny_t2t.h"
 
@@ -29,9 +29,10 @@ T2tConfig with_softmax(T2tConfig config) {
   return config;
 }
 
-// The parameters are published or counted by hand. The multiplications are counted by hand. A Performer module of N
-// tokens has those of kqv, twice w, f(k)^T v, f(q) (f(k)^T v), proj and the feed-forward block. Our code also
-// multiplies the squares of q and k by a constant matrix, and f(q) by the sum of f(k).
+// The numbers of parameters are published or counted by hand. The multiplications are counted by hand: a Performer
+// module needs them for kqv, for the products of w with q and with k, for f(k)^T v, f(q) (f(k)^T v), proj and the
+// feed-forward block. Our code needs `more`: for each token, 2 e m to multiply the squares of q and k by a constant
+// matrix, and m to multiply f(q) by the sum of f(k).
 TEST(T2t, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {
     T2tConfig config;
@@ -123,8 +124,8 @@ TEST(T2t, TheSmallestImageHasOneToken) {
   }
 }
 
-// Element i of parameter k is 0.3 sin(1.7 k + 0.61 i), plus 1 for gains. Pixel i is sin(0.37 i). reference.py computes
-// these logits in f64 with the published modules in PyTorch.
+// reference.py computes these logits in f64 with the published PyTorch modules, for the same parameters and images:
+// element i of parameter k is 0.3 sin(1.7 k + 0.61 i), plus 1 for gains, and pixel i is sin(0.37 i).
 TEST(T2t, T2T_1_T2T_2_T2T_3_T2T_4_T2T_5_AreThePublishedModel) {
   struct Known {
     const char* token_attention;
@@ -186,7 +187,8 @@ TEST(T2t, TokenDropoutActsOnlyInTrainingAndInBothBranches) {
   EXPECT_EQ(loss(false, "none"), inference);
 }
 
-// Token weights are probabilities up to eps. If all values are equal, a is that value times d / (d + m eps).
+// The weights of a token sum to d / (d + m eps), not to 1. So if all tokens have the value v, a is v d / (d + m eps):
+// almost v for short keys, and almost 0 for long keys, for which d is far below m eps.
 TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
   T2tConfig config = tiny_t2t("performer", "none");
   config.layers = 1;
@@ -194,7 +196,7 @@ TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
   randomize(model, 10, 0.05);
   const NamedTensors p = model.values();
   const Tensor kqv = p.at("tokens_to_token.attention1.kqv.weight"), bias = p.at("tokens_to_token.attention1.kqv.bias");
-  kqv.slice(8, 12).zero();  // v is its bias
+  kqv.slice(8, 12).zero();  // v is its bias at every token
   const auto results = [&](double key_bias) {
     for (std::int64_t c = 0; c < 4; ++c) bias.data<double>()[c] = key_bias;
     std::vector<double> a;
@@ -219,7 +221,7 @@ TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
 TEST(T2t, T2T_4_DiagnosticsAreOfTheLastTrainingPass) {
   T2t model(tiny_t2t("performer", "none"), std::nullopt, DType::f64);
   const NamedTensors p = model.values();
-  p.at("tokens_to_token.attention1.kqv.weight").data<double>()[21] = 1;  // row 1, column 1 of green
+  p.at("tokens_to_token.attention1.kqv.weight").data<double>()[21] = 1;  // reads green at row 1, column 1 of a patch
   p.at("tokens_to_token.attention2.kqv.bias").data<double>()[1] = 6;
   p.at("tokens_to_token.attention2.kqv.bias").data<double>()[3] = 8;
   const Tensor images = Tensor::zeros({2, 8, 8, 3}, DType::f64);

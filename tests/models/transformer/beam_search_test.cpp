@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-const std::vector<Ids> kSources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};  // of translation_batch()
+const std::vector<Ids> kSources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};  // the sources of translation_batch()
 
 // Makes a model in f64 whose weights make the next token depend on all earlier ones.
 std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary = 11,
@@ -20,7 +20,7 @@ std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary
   return model;
 }
 
-// Returns the log softmax after eos, ids... by decoding the whole sentence again.
+// Returns the log-probabilities of the token that follows eos, ids..., from a full pass over the sentence.
 std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
   Ids input{kEos};
   input.insert(input.end(), ids.begin(), ids.end());
@@ -47,7 +47,8 @@ void expect_hypotheses(const std::vector<Hypothesis>& got, const std::vector<Hyp
   }
 }
 
-// Chooses new rows before each step. Some rows are chosen twice and some not at all.
+// Before each step, chooses the rows to continue: some twice and some not at all. Each step must give the logits of a
+// full forward pass.
 void expect_full_forward_passes(const std::string& normalizer, Device device) {
   SCOPED_TRACE(normalizer + " on " + name(device));
   const auto model = random_model(1, 11, normalizer);
@@ -122,9 +123,9 @@ TEST(BeamSearch, BEAM_3_BEAM_4_AWideBeamIsExhaustiveSearch) {
   }
 }
 
-// Runs fairseq's loop for one sentence and decodes every hypothesis from its beginning. It keeps tokens and scores of
-// `beam` rows, takes the first step from only the first row, sorts candidates over all rows, and removes finished ones
-// from the first `beam`.
+// Runs fairseq's search for one sentence, with a full pass for every hypothesis. It keeps tokens and scores of `beam`
+// rows, takes the first step from only the first row, sorts candidates over all rows, and removes finished ones from
+// the first `beam`.
 std::vector<Hypothesis> reference_search(Transformer& model, const Ids& source, std::size_t beam, std::size_t limit) {
   std::vector<std::pair<double, Ids>> rows{{0, {}}};
   std::vector<Hypothesis> done;
@@ -172,7 +173,7 @@ TEST(BeamSearch, BEAM_1_BEAM_2_KeepsWhatFairseqKeeps) {
       }
       for (const Hypothesis& h : want) early += h.ids.size() < 8;
     }
-  EXPECT_GT(early, 20);  // the models do end sentences
+  EXPECT_GT(early, 20);  // many sentences end before the limit
 }
 
 TEST(BeamSearch, ASentenceDoesNotDependOnItsBatch) {
@@ -190,9 +191,9 @@ TEST(BeamSearch, CandidatesAreTheFirstOfAllSorted) {
   constexpr std::int64_t kRows = 3;
   const DecodingOptions options{.unk_penalty = 0.1};
   for (unsigned seed = 0; seed < 50; ++seed) {
-    const std::int64_t V = seed % 2 == 0 ? 200 : 2000;  // a few and many blocks of 64
+    const std::int64_t V = seed % 2 == 0 ? 200 : 2000;  // 4 and 32 blocks of 64
     const Tensor logits = randn({kRows, V}, seed);
-    for (std::int64_t r = 0; r < kRows; ++r)  // the special tokens are among the best
+    for (std::int64_t r = 0; r < kRows; ++r)  // makes the special tokens good candidates
       for (std::int64_t v : {kPad, kEos, kUnk}) logits.data<double>()[r * V + v] = 4;
     const std::vector<Continuation> rows{
         {.score = -1}, {.score = -2, .may_end = false}, {.score = -3, .may_go_on = false}};
@@ -237,7 +238,7 @@ TEST(BeamSearch, ADivergedModelGivesOneEmptyResult) {
   Transformer model(config, 1, DType::f64);
   randomize(model, 1, 0.4);
   const std::int64_t first = search_one(model, {4, 2}, {})[0].ids.at(0);
-  model.target_table().value.data<double>()[first * 8] = std::nan("");  // only in the input, not in predictions
+  model.target_table().value.data<double>()[first * 8] = std::nan("");  // the embedding is NaN, the logit is not
   expect_lost(search_one(model, {4, 2}, {}));
   model.source_table().value.data<double>()[40] = std::nan("");
   expect_lost(search_one(model, {4, 2}, {}));

@@ -1,4 +1,5 @@
-// Tests effects of single keys of a Transformer: where it drops, and table rows divided by their length.
+// Tests two effects of a Transformer's keys: each place of dropout has its own mask, and fixnorm divides the rows of
+// tables by their length.
 #include "models/fold/model.h"
 #include "ops/scale_norm/scale_norm.h"
 #include "tests/models/spread.h"
@@ -10,7 +11,7 @@ namespace {
 constexpr std::int64_t kBits = 64;  // number of compared bits of each mask
 using Masks = std::map<std::string, std::vector<bool>>;
 
-// Returns which of the first elements were dropped, if nothing else is zero.
+// Returns which of the first kBits elements are zero: those that were dropped, if nothing else is zero.
 std::vector<bool> zeros(const Tensor& t) {
   std::vector<bool> bits;
   for (double v : t.values<double>())
@@ -30,7 +31,7 @@ class DropoutPlaces : public ::testing::Test {
   }
 
   ForwardPass pass() { return {.tape = tape_, .dtype = DType::f64, .training = true, .seed = 1, .step = 1}; }
-  // Returns the zeros of the operation `kind` that `body` records last.
+  // Runs `body`, and returns the zeros in the result of the last operation `kind` that it records.
   template <class Body>
   std::vector<bool> zeros_of(const char* kind, const Body& body) {
     std::vector<bool> found;
@@ -42,13 +43,14 @@ class DropoutPlaces : public ::testing::Test {
     return found;
   }
 
-  // Adds the mask of a sum that consists only of the branch.
+  // Adds the mask of a residual sum whose stream is 0, so that it shows only the branch.
   void add_sum(Sublayer& sublayer, Masks& masks) {
     const std::int64_t in = sublayer.out.weight.value.shape()[1];
     const Var branch = tape_.constant(randn({8, in}, 1)), x = tape_.constant(Tensor::zeros({8, 8}, DType::f64));
     masks[sublayer.name + ", sum"] = zeros(sublayer(x, rows_, pass(), [&](const Var&) { return branch; }).value());
   }
-  // Makes queries and keys zero, and the values an identity, so that the results are the probabilities.
+  // Adds the masks of the attention's probabilities and of the residual sum. With queries and keys of 0 and the
+  // identity as values, the attention's result is its probabilities.
   void add_attention(AttentionBlock& block, Masks& masks) {
     const Tensor identity = Tensor::zeros({8, 8}, DType::f64);
     for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;
@@ -88,7 +90,7 @@ TEST_F(DropoutPlaces, EachHasAMaskOfItsOwn) {
     for (TransformerLayer& layer : *stack) add_layer(layer, masks);
   ASSERT_EQ(masks.size(), 2u + 6u + 4u + 10u);  // embeddings, attentions, activations, sums
 
-  // On average 32 of 64 fair coins agree, with a deviation of 4.
+  // Two independent masks agree in 32 of 64 bits on average, with a standard deviation of 4.
   for (auto a = masks.begin(); a != masks.end(); ++a) {
     ASSERT_EQ(std::int64_t(a->second.size()), kBits) << a->first;
     for (auto b = std::next(a); b != masks.end(); ++b) {
@@ -106,7 +108,7 @@ TransformerConfig fixnorm_config(const std::string& share) {
   return config;
 }
 
-// Returns a model without fixnorm whose tables are divided here, row by row.
+// Returns a copy without fixnorm, in whose tables each row is divided by its length here.
 std::unique_ptr<Transformer> divided(Transformer& model) {
   TransformerConfig config = model.config();
   config.fixnorm = false;
@@ -140,8 +142,8 @@ TEST(FixNorm, FN_1_IsTheModelWithDividedRows) {
   }
 }
 
-// A shared table's gradient comes through both embeddings and the output projection. Row 1 is padding, so its embedding
-// does not depend on the row, but its logit does.
+// The gradient of a shared table comes from both embeddings and from the output projection. Row 1 belongs to padding:
+// it gets a gradient only from its logit.
 TEST(FixNorm, FN_1_SN_2_Gradients) {
   Transformer model(fixnorm_config("all"), 1, DType::f64);
   randomize(model, 10);

@@ -1,5 +1,5 @@
-// Compares decoding on every device, with packed weights and with cached keys and values, with full forward passes on
-// the tape.
+// Tests that decoding with packed weights and with cached keys and values gives the logits of full forward passes on
+// the tape, on every device.
 #include "models/transformer/inference.h"
 
 #include "tests/models/transformer/tiny_translation.h"
@@ -24,7 +24,7 @@ std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const
 }
 
 bool has_statistics_of_sentences(const std::string& normalizer) {
-  return normalizer == "instancenorm" || normalizer == "groupnorm";  // the default options
+  return normalizer == "instancenorm" || normalizer == "groupnorm";  // with the default options
 }
 
 TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
@@ -35,7 +35,8 @@ TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
   return config;
 }
 
-// Allows for another order of sums, which is the only difference.
+// Compares inference with the tape on each device. The tolerance allows for another order of sums, which is the only
+// difference.
 void expect_the_same(const TransformerConfig& config, const std::vector<Device>& on = devices(),
                      double deviation = 0.3) {
   const TranslationBatch batch = translation_batch();
@@ -58,7 +59,8 @@ TEST(InferenceTransformer, IsTheModelWithEveryNormalizer) {
       if (info.name != "deepnorm" || !pre_norm) expect_the_same(config_for(info.name, pre_norm));
 }
 
-// Rows are normalized in parts of 256 channels. Each part has different gains, biases and values.
+// The rows have 8 channels more than 256 and 512, which vectorized loops may treat separately. Each channel has its own
+// gain, bias and values.
 TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
   for (const char* normalizer : {"bn", "centernorm", "ln", "rmsnorm"})
     for (std::int64_t width : {264, 520}) {
@@ -70,7 +72,8 @@ TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
     }
 }
 
-// With more than 32 rows of only 11 tokens, the first layer computes queries, keys and values once per token.
+// 70 sentences have only 11 different tokens, so the first layer computes queries, keys and values once per token, for
+// 32 rows with padding.
 TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
   const std::int64_t sentences = 70;
   const Tensor source = random_ids({sentences * 3}, 11, 1), input = random_ids({sentences * 4}, 11, 2);
@@ -88,7 +91,8 @@ TEST(InferenceTransformer, IsTheModelWithEveryActivation) {
   }
 }
 
-// A folded model has a bias of the output projection and affine maps at some sites. Its tables may have unit rows.
+// The configuration is one that folding can leave: an output projection with a bias, and affine maps at some sites.
+// With fixnorm, tables also have unit rows.
 TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   TransformerConfig config = config_for("none", false);
   config.share_embeddings = "inputs";
@@ -104,7 +108,7 @@ TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   expect_the_same(config);
 }
 
-// Only a map with gains of 1 and biases of 0 is skipped.
+// No map may be skipped: with gains of 1 it still adds biases, and with biases of 0 it still scales.
 TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
   const TranslationBatch batch = translation_batch();
   for (const char* constant : {"weight", "bias"})
@@ -119,9 +123,10 @@ TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
     }
 }
 
-// In f32, each of a dozen sublayers rounds 24 times; we saw 3e-6. In bf16, weights and operands of products have 8
-// bits, and errors of about 2^-9 each add up like a random walk. We saw 0.03 for logits of deviation 1.6, and 0.05 on a
-// device, where the stream is bf16, too. A mistake in the computation would cause a far larger difference.
+// In f32, each of a dozen sublayers rounds 24 times; we saw differences of 3e-6. In bf16, weights and operands of
+// products have 8 bits, and their errors of about 2^-9 each add up like a random walk. We saw 0.03 for logits with a
+// standard deviation of 1.6, and 0.05 on a device, where the stream is bf16, too. A mistake in the computation would
+// cause a far larger difference.
 TEST(InferenceTransformer, LowerPrecisionIsClose) {
   for (const char* normalizer : {"ln", "rmsnorm", "un", "none", "dyt"})
     for (bool pre_norm : {true, false}) {
@@ -132,7 +137,7 @@ TEST(InferenceTransformer, LowerPrecisionIsClose) {
       for (const Device device : devices()) {
         Transformer model(config, 1, DType::f32, device);
         model.copy_from(*exact);
-        const double rounding = device == Device::cpu ? 0.1 : 0.2;  // rounding of bf16
+        const double rounding = device == Device::cpu ? 0.1 : 0.2;  // tolerance for bf16
         for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 2e-5}, {DType::bf16, rounding}}) {
           const InferenceTransformer inference(model, dtype);
           EXPECT_EQ(inference.encode(batch.source).dtype(), dtype);

@@ -32,10 +32,10 @@ TEST(Transformer, GradientsWithDeepNormAndTablesOfTheirOwn) {
   check_gradients_of<Transformer>(config);
 }
 
-// A second forward pass that consists only of operations: pre-norm, one table of embeddings, gelu, and no dropout.
+// An independent forward pass from plain operations: pre-norm, one table of embeddings, gelu, and no dropout.
 class TransformerByHand {
  public:
-  // `values` are a model's parameters by name.
+  // `values` has a model's parameters by name.
   TransformerByHand(const TransformerConfig& config, const NamedTensors& values) : config_(config), values_(values) {}
 
   // Returns the loss summed over the tokens of `target`. Ids are [tokens].
@@ -104,24 +104,26 @@ Tensor training_logits(Transformer& model, const TranslationBatch& batch, std::o
   return logits_by_tape(model, batch, /*training=*/true, dtype);
 }
 
-// Only the tokens of the two sides are rows of products.
+// Matrix products have one row for each token, and no rows for padding.
 TEST(Transformer, RowsComputedAreTokens) {
   Transformer model(tiny_config("un"), 1);
   const TranslationBatch batch = translation_batch();  // 12 source and 9 target tokens
   Tape tape;
-  std::map<std::int64_t, int> products;  // number of products by their rows
+  std::map<std::int64_t, int> products;  // number of products for each number of rows
   tape.observe([&](const Node& node, const Tensor& y) {
     if (node.name() == std::string("linear")) ++products[y.shape().without(-1).elements()];
   });
   tape.backward(model.loss(batch, {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
-  // The encoder has four products of attention, two of feed-forward, and the decoder's keys and values. The decoder has
-  // four, two, two more, and the output.
+  // The 12 source tokens are rows of four products of self-attention, two of the feed-forward block, and the keys and
+  // values of cross-attention. The 9 target tokens are rows of four products of self-attention, two of cross-attention,
+  // two of the feed-forward block, and the output projection.
   EXPECT_EQ(products, (std::map<std::int64_t, int>{{12, 8}, {9, 9}}));
 }
 
-// A sentence has the same logits whatever other sentences the batch has, with normalizers of rows or of a sentence.
-// With our own products on the device they are bit-identical. Libraries on the CPU add in an order that depends on the
-// number of rows, which instancenorm magnifies up to a hundredfold for sentences of two tokens.
+// If a normalizer uses only a row or only a sentence, the logits of a sentence do not depend on the other sentences of
+// the batch. With our own products on the device they are bit-identical. On the CPU, libraries add in an order that
+// depends on the number of rows, and instancenorm magnifies the rounding errors up to a hundredfold for sentences of
+// two tokens.
 TEST(Transformer, OtherSentencesChangeNothing) {
   for (const char* normalizer : {"ln", "rmsnorm", "instancenorm"})
     for (const Device device : devices())

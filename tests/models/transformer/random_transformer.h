@@ -1,5 +1,5 @@
-// Random Transformers for properties of folding: random sizes, kinds, weights and sentences, and gains over six orders
-// of magnitude.
+// Makes random Transformers for property tests of folding: random sizes, kinds, weights and sentences, and gains over
+// six orders of magnitude.
 #pragma once
 #include <rapidcheck.h>
 
@@ -66,9 +66,9 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
   if (bias.defined()) change(bias, [&](std::size_t c, double b) { return b * std::pow(10, levels[c]); });
 }
 
-// Draws gains from 1e-3 to 1e3. Values nevertheless stay in the range of f32, since the linear layers that read a site
-// divide the columns of their weights by 10^level, the order of magnitude of the site's channels. With pre-norm,
-// 10^level is the gain. With post-norm, where the stream passes one gain after another, levels are drawn, and each gain
+// Draws gains from 1e-3 to 1e3. Values nevertheless stay in the range of f32, since we divide the weights of the linear
+// layers that read a site, column by column, by 10^level, the order of magnitude of the site's channels. With pre-norm,
+// 10^level is the gain. With post-norm, where the stream passes one gain after another, we draw levels, and each gain
 // leads from one level to the next.
 inline void randomize_gains(Transformer& model, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -107,8 +107,9 @@ inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& 
   return model;
 }
 
-// In f64, multiplies every parameter and statistic by 1 + d or 1 - d at random. Returns the largest change of a logit,
-// divided by the largest logit and by d; the maximum of three draws.
+// Estimates how much more the logits change than the numbers of the model. In f64, multiplies every parameter and
+// statistic by 1 + d or 1 - d at random, and divides the largest change of a logit by the largest logit and by d.
+// Returns the maximum of three draws.
 inline double condition_number(Transformer& model, const TranslationBatch& batch) {
   constexpr double kChange = 1e-9;  // far above f64's rounding, and small enough for logits to be linear in it
   std::mt19937_64 random(1);
@@ -131,11 +132,11 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
   return greatest;
 }
 
-// Bounds the difference that rounding makes between a model and its folded form. Let u be half an epsilon. A computed
-// sum of n products equals the exact sum for weights that are each off by at most n u, wherever the sum rounds. Folding
-// rounds W diag(A) once more, and the map at the site rounds three times. So both models give the exact logits of
-// models whose numbers have a relative error of at most (n + 4) u. The condition number says how much more the logits
-// change than the numbers; the three draws find at least a quarter of it. n is the number of terms in the longest sum.
+// Bounds the difference that rounding causes between a model and its folded form. Let u be half an epsilon, and n the
+// number of terms in the longest sum. A computed sum of n products is the exact sum for weights with relative errors of
+// at most n u. Folding rounds W diag(A) once more, and the map at the site rounds three times. So both models give the
+// exact logits of models whose numbers have relative errors of at most (n + 4) u. The condition number says how much
+// more the logits change than the numbers; its three draws find at least a quarter of the largest possible change.
 inline double folding_tolerance(Transformer& model, const TranslationBatch& batch, DType dtype) {
   const double u =
       (dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon())) /

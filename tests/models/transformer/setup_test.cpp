@@ -1,4 +1,5 @@
-// Tests a new Transformer: its parameters, their values, and the messages for impossible configurations.
+// Tests the construction of a Transformer: the names, number and initial values of its parameters, and the error
+// messages for impossible configurations.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -86,10 +87,11 @@ TEST(TransformerSetup, BeginsAsFairseqDoes) {
   const Tensor& table = model.source_table().value;
   EXPECT_EQ(spread(table.slice(1, 2)).greatest, 0);
   expect_normal(table.slice(2, 2000), std::sqrt(1. / 512));
-  EXPECT_GT(spread(table).greatest, 4.2 * std::sqrt(1. / 512));  // about one in 40,000 numbers is beyond this
+  EXPECT_GT(spread(table).greatest, 4.2 * std::sqrt(1. / 512));  // about one of 40,000 normal numbers is larger
 }
 
-// Returns the ratio of every weight to the weight of the same name and seed in fairseq's initialisation.
+// Returns the ratio of our weights to those that fairseq's initialization draws for the same name and seed. All
+// elements must have the same ratio.
 double factor(Transformer& model, Transformer& fairseq, const std::string& name) {
   const std::vector<double> ours = model.values().at(name).values<double>(),
                             theirs = fairseq.values().at(name).values<double>();
@@ -128,7 +130,7 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
   EXPECT_EQ(spread(tfixup.values().at("encoder.layers.2.fc1.bias")).greatest, 0);
 }
 
-// The bounds treat [q; k; v] and [k; v] as one matrix each: sqrt(6 / 4 width), sqrt(6 / 3 width).
+// The bounds treat [q; k; v] and [k; v] as one matrix each: sqrt(6 / (4 width)) and sqrt(6 / (3 width)).
 TEST(TransformerSetup, XavierTakesPackedMatrices) {
   TransformerConfig config = tiny_config("none");
   Transformer fairseq(config, 1, DType::f64);
@@ -148,7 +150,8 @@ TEST(TransformerSetup, XavierTakesPackedMatrices) {
     EXPECT_EQ(spread(xavier.values().at(std::string("decoder.layers.0") + bias)).greatest, 0) << bias;
 }
 
-// A folded model has a separate output projection with a bias, and different normalizers at some sites.
+// The model is one that folding can leave: it has a separate output projection with a bias, and different normalizers
+// at some sites.
 TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
   TransformerConfig config = tiny_config("none", /*pre_norm=*/false);
   config.share_embeddings = "inputs";

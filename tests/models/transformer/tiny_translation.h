@@ -14,7 +14,7 @@ inline TransformerConfig tiny_config(const std::string& normalizer = "ln", bool 
   config.encoder_layers = config.decoder_layers = 1;
   config.max_positions = 12;
   config.dropout = config.attention_dropout = config.activation_dropout = 0;
-  config.activation = "gelu";  // smooth
+  config.activation = "gelu";  // smooth, for central differences
   config.normalizer = normalizer;
   config.pre_norm = pre_norm;
   return config;

@@ -1,5 +1,5 @@
-// Tests a new vision Transformer: its parameters, their names and values, and the messages for impossible
-// configurations.
+// Tests the construction of a vision Transformer: the names, sizes and initial values of its parameters, and the error
+// messages for impossible configurations.
 #include "tests/models/spread.h"
 #include "tests/models/vit/tiny_vit.h"
 
@@ -18,8 +18,8 @@ VitConfig with_mean(std::int64_t width, std::int64_t ffn_width, std::int64_t hea
   return config;
 }
 
-// The numbers are computed by hand, with width d, T tokens and m = ffn_width: layers (T (4 d^2 + 2 d m) + 2 T^2 d) + 64
-// 48 d + 10 d.
+// The multiplications are counted by hand, with width d, T tokens and m = ffn_width: T (4 d^2 + 2 d m) + 2 T^2 d for
+// each layer, 64 48 d for the patches, and 10 d for the head.
 TEST(VitSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {
     VitConfig config;
@@ -129,7 +129,7 @@ TEST(VitSetup, TFixupScalesByTheNumberOfLayers) {
   }
 }
 
-// 8 x 8 tokens follow cls, with 24 frequencies each for column and row.
+// The class token comes first, then 8 x 8 tokens. Columns and rows have 24 frequencies each.
 TEST(VitSetup, VIT_3_SinusoidalPositionsTellColumnsAndRows) {
   const Tensor positions = begun("pytorch", "v_out_ffn", "sinusoidal")("pos_embed").to(DType::f64);
   ASSERT_EQ(positions.shape(), (Shape{1, 65, 96}));

@@ -23,7 +23,8 @@ TEST(LayerStatistics, GradientNormsByLayer) {
 }
 
 TEST(LayerStatistics, ArithmeticOverGeometricMeanOfAWindow) {
-  // Channel (1, 4) gives 2.5 / 2, channel (3, 3) gives 1, and channel (0, 5) has no geometric mean.
+  // The channels have the windows (1, 4), (3, 3) and (0, 5). Their ratios are 2.5 / 2 and 1; the third channel does not
+  // count, since its geometric mean is 0.
   const auto un = make_normalizer("un", {{"window", "2"}}, "norm", 3);
   EXPECT_FALSE(am_over_gm(un->diagnostics().window));
   un->state().at("win_sq").copy_from(Tensor::of<float>({2, 3}, {1, 3, 0, 4, 3, 5}));
@@ -33,14 +34,16 @@ TEST(LayerStatistics, ArithmeticOverGeometricMeanOfAWindow) {
   EXPECT_FALSE(am_over_gm({}));
 }
 
-// Records channels 0, 2, 4 and 6 of nine. Channel c had the mean squares c + 1 and 4 (c + 1).
+// The statistics show the windows of channels 0, 2, 4 and 6 of nine. The window of channel c has the mean squares c + 1
+// and 4 (c + 1).
 TEST(LayerStatistics, WindowsOfSomeChannelsAndWhatIsClamped) {
   const auto un = make_normalizer("un", {{"window", "2"}, {"rescale", "backward"}}, "norm", 9);
   std::vector<float> window;
   for (float factor : {1.f, 4.f})
     for (int c = 0; c < 9; ++c) window.push_back(factor * float(c + 1));
   un->state().at("win_sq").copy_from(Tensor::of({2, 9}, window));
-  // GM = 2 (c + 1), so r is 5 for c = 0, 1/5 for c = 1, and in between for all others.
+  // GM = 2 (c + 1), so r is clamped to 5 for c = 0 and to 1/5 for c = 1, and is within these limits for all other
+  // channels.
   un->state().at("run_var").copy_from(Tensor::of<float>({9}, {0.01, 400, 6, 8, 10, 12, 14, 16, 18}));
   const auto site = [&] { return normalizer_statistics({un.get()}).at("norm"); };
   EXPECT_EQ(site().at("clamped"), 0) << "r is 1 up to iteration 4000";
@@ -177,7 +180,8 @@ TEST(ExactGradient, CosineAndNormsAreThoseOfCentralDifferences) {
   const std::vector<Case> cases = {
       {"un", {{"warmup", "1"}, {"window", "2"}}, 2. / 3, true},
       {"un", {{"warmup", "1"}, {"window", "3"}, {"forward_average", "none"}}, -1, true},
-      // Any mean of two entries is below q if the previous q is.
+      // An average of two entries, q and the previous q, is below q exactly if the previous q is. So the result is the
+      // same as for the geometric mean.
       {"un", {{"warmup", "1"}, {"window", "2"}, {"forward_average", "arithmetic"}}, 2. / 3, true},
       {"un", {{"warmup", "100"}, {"window", "2"}}, -1, false},
       {"mabn", {{"warmup", "1"}}, 2. / 3, true},

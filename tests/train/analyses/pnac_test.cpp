@@ -1,4 +1,4 @@
-// Tests statistics of recordings: normality in windows.
+// Tests statistics of recordings: normality in windows, moving means, and outstanding channels.
 #include "train/analyses/pnac.h"
 
 #include <cmath>
@@ -8,7 +8,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// The numbers are from scipy.stats.normaltest of these samples in SciPy 1.17.1: repr() of statistic and pvalue.
+// The expected numbers are repr() of the statistic and the pvalue that scipy.stats.normaltest of SciPy 1.17.1 returns
+// for these samples.
 TEST(Normality, IsThatOfSciPy) {
   std::vector<double> cubes, waves;
   for (int i = 0; i < 20; ++i) cubes.push_back((i * 7 % 20) * (i * 7 % 20) / 16.0);
@@ -35,12 +36,13 @@ TEST(Normality, IsThatOfSciPy) {
             "a normality test needs at least 8 values, got 7");
 }
 
-// At these windows, the test's own level is 94 % to 95 %, which SciPy gave for 4,000 channels each.
+// With windows of these sizes, 94 % to 95 % of the channels of pure noise pass the test. SciPy gave these percentages
+// for 4,000 channels each.
 TEST(Pnac, OfNoiseIsThatOfTheTestItself) {
   for (const std::int64_t window : {20, 32, 50, 150}) {
     const std::vector<double> noise = pnac_of_noise(window + 1, 4000, window);
     ASSERT_EQ(noise.size(), 2u);
-    // The tolerance is three deviations, and the rounding of the table.
+    // The tolerance is three standard deviations plus the rounding of these percentages.
     for (const double percent : noise) EXPECT_NEAR(percent, 94.5, 1.5) << window;
     EXPECT_EQ(noise, pnac_of_noise(window + 1, 4000, window));
   }
@@ -79,7 +81,7 @@ TEST(MovingMeans, OfTheLastValues) {
             "--window must be in [1, 2], where the upper limit is the number of recorded iterations, got 3");
 }
 
-// One of the four channels is 0 once, and one always.
+// Channel 0 has a single zero, and channel 3 has only zeros. Neither may stand out.
 TEST(MovingMeans, ChannelsWithAZeroStandOutInNothing) {
   const SiteRecording site{.site = "norm", .channels = 4, .q = {0, 2, 1, 0, 5, 2, 4, 0, 5, 3, 9, 0}};
   EXPECT_EQ(outstanding_channels(site, 2), (std::pair<std::int64_t, std::int64_t>{1, 2}));

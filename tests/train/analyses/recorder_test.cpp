@@ -35,7 +35,8 @@ std::vector<double> mean_squares() {
   return q;
 }
 
-// Returns (1/n) sum gamma dy z over the real positions, where z is z(row, channel).
+// Returns (1/n) sum gamma dy z of each channel, where the sum is over the n = 4 rows before the padding. z(r, c) is the
+// normalized input.
 template <class Z>
 std::vector<double> gradient_statistics(const Z& z) {
   constexpr double kGain[] = {2, 0.5, -1};
@@ -99,7 +100,7 @@ TEST_F(RecorderTest, HasWhatIsDefinedForEveryNormalizer) {
       expect_near(s.q, q, s.site + ".q");
       const bool of_batch = normalizer_of(s.site) == "un" || normalizer_of(s.site) == "qmbn";
       EXPECT_EQ(s.flag, of_batch ? std::vector<std::uint8_t>(kChannels, 0) : std::vector<std::uint8_t>());
-      expect_near(s.var_hat, of_batch ? q : std::vector<double>(), s.site + ".var_hat");  // in the warm-up
+      expect_near(s.var_hat, of_batch ? q : std::vector<double>(), s.site + ".var_hat");  // un is in its warm-up
     }
     const std::vector<double> G = gradient_statistics(by_rms);
     for (int i : {0, 1}) {
@@ -107,7 +108,7 @@ TEST_F(RecorderTest, HasWhatIsDefinedForEveryNormalizer) {
       expect_near(read.sites[i].psi, G, read.sites[i].site + ".psi");
     }
     expect_near(read.sites[2].G, gradient_statistics(by_layer), "ln.G");
-    EXPECT_TRUE(read.sites[3].G.empty());  // its y is x itself
+    EXPECT_TRUE(read.sites[3].G.empty());  // "none" returns x itself
   }
 }
 

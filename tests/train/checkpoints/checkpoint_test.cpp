@@ -23,7 +23,7 @@ TEST_F(Digest, IsTheOneOfTheStandard) {  // FIPS 180-4, the example "abc"
   EXPECT_EQ(sha256("abc"), abc);
   write("f", "abc");
   EXPECT_EQ(sha256_of_file(files_ / "f"), abc);
-  const std::string large(3'000'001, 'x');  // several blocks
+  const std::string large(3'000'001, 'x');  // sha256_of_file() reads it in blocks of 1 MiB
   write("f", large);
   EXPECT_EQ(sha256_of_file(files_ / "f"), sha256(large));
 }
@@ -50,8 +50,8 @@ TEST_F(Checkpoint, KeepsTheLastOnesAndTheBest) {
   EXPECT_EQ(bytes("BEST"), "step-00000002\n");
 }
 
-// The run was rolled back to step 10, which was then the best. BEST names a later step from before the rollback, or
-// nothing.
+// After step 20 the run was rolled back to step 10, the best one so far. When later steps are saved, BEST still names
+// step 20, or contains nonsense. If the best step has no checkpoint, BEST is removed.
 TEST_F(Checkpoint, NamesTheBestAgainAfterARollBack) {
   for (std::int64_t step : {10, 20}) save_checkpoint(files_.path(), contents_of_step(step), {.best = step});
   save_checkpoint(files_.path(), contents_of_step(15), {.keep = 1, .best = 10});
@@ -137,7 +137,7 @@ TEST(Average, AVG_1_AVG_2_WorkedByHand) {
 
 TEST(Average, AVG_1_SumsInDouble) {
   const auto model = [](float x) { return NamedTensors{{"x", Tensor::of<float>({1}, {x})}}; };
-  EXPECT_EQ(average({model(1e8f), model(3), model(-1e8f)}).at("x").item(), 1);  // 1e8f + 3 is 1e8f
+  EXPECT_EQ(average({model(1e8f), model(3), model(-1e8f)}).at("x").item(), 1);  // in f32, 1e8 + 3 is 1e8
 }
 
 TEST(Average, KeepsShapesAndTypes) {

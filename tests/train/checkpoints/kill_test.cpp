@@ -1,5 +1,5 @@
-// Makes every file operation of a save fail or stop, one after the other. This program replaces functions of libc, so
-// that the code under test is the real one, including std::filesystem.
+// Makes each file operation of a save fail, or kills the process there. This program replaces functions of libc, so
+// that the code under test, including std::filesystem, runs unchanged.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,7 +20,8 @@
 
 namespace {
 
-// Operation number `at` since arm() fails. If the error is negative, the process is killed instead.
+// The operation with index `at`, counted from 0 since arm(), fails with `error`. If `error` is negative, the process is
+// killed instead.
 struct Fault {
   long at = -1;
   int error = 0;
@@ -28,12 +29,13 @@ struct Fault {
   bool on = false;
 } fault;
 
-// Paths of files whose bytes have not been flushed, and of directories whose names have not. Kept only while `tracked`.
+// Paths of files whose bytes, and of directories whose entries, have not been flushed to the disk. Updated only while
+// `tracked`.
 struct Unsynced {
   bool tracked = false;
   std::map<int, std::string> opened;
   std::set<std::string> paths;
-  std::vector<std::string> renamed;  // paths that were renamed too early
+  std::vector<std::string> renamed;  // paths that were renamed before they were flushed
 
   void add(const std::string& path) {
     if (tracked) paths.insert(path);
@@ -60,7 +62,7 @@ bool fails_here() {
 
 extern "C" {
 ssize_t write(int descriptor, const void* data, size_t bytes) {
-  if (fault.on && fault.count == fault.at && bytes > 1) {  // half of it is written
+  if (fault.on && fault.count == fault.at && bytes > 1) {  // half of the bytes are written before the failure
     syscall(SYS_write, descriptor, data, bytes / 2);
     fails_here();
     return -1;
@@ -130,7 +132,8 @@ long operations_of_save(std::int64_t step) {
   return fault.count;
 }
 
-// Checks that the checkpoint named by LATEST loads, and that it is the checkpoint of `step` or of the step before.
+// Checks that the newest checkpoint loads without warnings, and that it is step 2, the last one of prepare(), or
+// `step`.
 void check_newest(const TemporaryDirectory& directory, std::int64_t step, long at) {
   const NewestCheckpoint newest = load_newest_checkpoint(directory.path());
   const std::int64_t got = newest.contents.step;
@@ -210,7 +213,7 @@ TEST(CheckpointSync, FilesAreOnTheDiskBeforeTheyAreNamed) {
   EXPECT_EQ(unsynced.paths, std::set<std::string>());
 }
 
-// The save is of a later step, or of the same step again.
+// Saves step 3, the next one, or step 2 again.
 INSTANTIATE_TEST_SUITE_P(Steps, CheckpointFaults, ::testing::Values(3, 2),
                          [](const auto& info) { return info.param == 3 ? "Next" : "Again"; });
 

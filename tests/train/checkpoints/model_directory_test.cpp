@@ -40,12 +40,12 @@ TEST_F(ModelDirectory, ComesBackBitForBit) {
     EXPECT_TRUE(identical(logits_by_tape(*loaded, batch), logits_by_tape(*model, batch))) << normalizer;
     TransformerConfig read = loaded->config();
     EXPECT_EQ(config_json(read), config_json(config)) << normalizer;
-    read.normalizer_options = {};  // now with the defaults written out
+    read.normalizer_options = {};  // the loaded options contain the defaults as well
     EXPECT_EQ(read, config) << normalizer;
   }
 }
 
-// Files of version 0.3 and earlier do not count skips in a row.
+// Models that version 0.3 and earlier wrote have no counter of skips in a row.
 TEST_F(ModelDirectory, MayLackTheCounterOfSkipsInARow) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"hold_on_skip", "1"}};
@@ -89,7 +89,7 @@ TEST_F(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   EXPECT_TRUE(same_bits(loaded->values(), tensors));
 }
 
-// A sparse file would take hours to copy.
+// The vocabulary is a sparse file of 1 TiB, which would take hours to copy.
 TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   const std::string vocabulary = files_ / "vocabulary", file = vocabulary + "/vocabulary.json";
   write("vocabulary/vocabulary.json", "{}");
@@ -100,7 +100,7 @@ TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   EXPECT_FALSE(exists("out"));
 }
 
-// Without the rejection, the files of the model would be used without a comparison.
+// If a broken link counted as a missing manifest, the files would be loaded without comparing their digests.
 TEST_F(ModelDirectory, RefusesAManifestThatIsABrokenLink) {
   const std::string at = files_ / "m", manifest = at + "/manifest.json";
   write_model_directory(at, *used_model(tiny_config()));
@@ -185,7 +185,7 @@ class Malformed : public FileTest {
     write_safetensors(at_ + file, tensors);
     return without(std::string(file) + ": ");
   }
-  // Returns the message of load_model without the name of the file, which the message must contain.
+  // Checks that the error of load_model() begins with the path of `file`, and returns the rest.
   std::string without(const std::string& file) {
     const std::string refusal = error_of<CheckpointError>([&] { load_model(at_); });
     EXPECT_TRUE(begins(refusal, "@m" + file));

@@ -14,8 +14,8 @@ namespace foldgrad::testing {
 namespace {
 
 struct Command {
-  std::string arguments, output;  // files that must not exist after a rejection
-  bool may_look = false;          // has --allow-non-finite
+  std::string arguments, output;  // output: a file that must not exist after a rejection
+  bool may_look = false;          // has the option --allow-non-finite
 };
 
 const std::vector<Command> kCommandsOfModels{
@@ -33,7 +33,7 @@ class NonFiniteNumbers : public ModelProgram {
  protected:
   NonFiniteNumbers() { write_safetensors(files_ / "in", padded_inputs()); }
 
-  // Sets one element, or all, of a tensor in one of the model's files.
+  // Sets one element of a tensor in one of the model's files, or all elements if `element` is -1.
   void spoil(const std::string& file, const std::string& name, double value, std::int64_t element = -1) {
     auto tensors = read_safetensors(files_ / file).tensors;
     Tensor& t = tensors.at(name);
@@ -65,7 +65,7 @@ TEST_F(NonFiniteNumbers, AreRefusedByEveryCommandThatLoadsAModel) {
                "@m/norm_state.safetensors: tensor encoder.layer_norm.run_var must be finite, got inf at [3]");
 }
 
-// The counter chooses a place in a window.
+// The counter of iterations selects the slot of the window that the next iteration overwrites.
 TEST_F(NonFiniteNumbers, ACounterOutsideItsRangeIsRefusedLikewise) {
   auto state = read_safetensors(files_ / "m/norm_state.safetensors").tensors;
   for (const std::int64_t count : {std::numeric_limits<std::int64_t>::max(), std::int64_t(-1)}) {
@@ -105,8 +105,9 @@ TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
   EXPECT_EQ(r.out, "FAILED   all numbers are finite: encoder.layers.0.fc1.weight: nan at [2, 5]\n");
 }
 
-// Commands whose help says that they take a model directory are tested here or in the test above. The exceptions are
-// `classify` and `generate`, which take models of images and of text and have their own tests.
+// Every command whose help mentions a model directory must be tested in this file. `inspect` and `verify` are tested
+// above. `classify` and `generate` need models of images and of text; their own tests check results that are not
+// finite.
 TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
   std::set<std::string> tested{"inspect", "verify", "classify", "generate"}, loading;
   for (const Command& command : kCommandsOfModels)
@@ -126,7 +127,8 @@ TEST_F(NonFiniteNumbers, AreNamedWhereTheyArise) {
                   "fold: a result of the model in f32 before folding is not finite; " + operation);
 }
 
-// The references lack one word, whose embedding overflows. Its bias makes every translation begin with this word.
+// A bias makes every translation begin with "two", whose embedding overflows. The references do not contain this word,
+// so the loss is finite.
 TEST_F(NonFiniteNumbers, OfATranslationAreNamedByItsLine) {
   TransformerConfig config = model_->config();
   config.share_embeddings = "none";
@@ -156,7 +158,7 @@ TEST_F(NonFiniteNumbers, AreNotResumedFrom) {
             "r/step-1: tensor w must be finite, got nan at [1, 0]");
 }
 
-// The roots of negative means are not finite.
+// Adam takes the root of these means, which is NaN if a mean is negative.
 TEST_F(NonFiniteNumbers, NegativeMeansOfSquaredGradientsAreNotResumedFrom) {
   CheckpointContents c;
   c.optimizer = {{"exp_avg.w", Tensor::of<float>({2}, {0, -1})}, {"exp_avg_sq.w", Tensor::of<float>({2}, {0, -0.5f})}};

@@ -64,7 +64,8 @@ TEST(ModelChecks, PassForSoundModels) {
     }
 }
 
-// Only the checks of the faulty part fail.
+// A fault in the fold, of the f32 or of the f64 model, fails only the checks that use this fold. A fault in the model
+// itself fails the check of its windows.
 TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
   const auto exact = used_un();
   const auto failed = [&](DType broken, double change) {
@@ -160,7 +161,7 @@ TEST(ModelChecks, WrongGradientsAreFound) {
   for (double factor : {0.999, 1.001, -1.0, 0.0, double(NAN)}) EXPECT_EQ(outcome(factor), Outcome::failed) << factor;
 }
 
-// The loss is 100 + 1e-8 sum of x^2. So gradients are 1e-8, and the rounding of the loss is 1e-14.
+// The loss is 100 + 1e-8 sum x^2. So its gradients are about 1e-8, and its rounding error is about 1e-14.
 TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
   Parameter x{"x", randn({400}, 1)};
   const auto outcome = [&](double factor, std::int64_t begin, std::int64_t end) {
@@ -176,8 +177,8 @@ TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
     EXPECT_EQ(outcome(1, begin, begin + 200), Outcome::failed) << "half of the gradient is missing from " << begin;
 }
 
-// The loss is x + 1.5e6 x^3 at 0. The error of the longest step, 1e-5, is 1.5 times the allowed error; that of the next
-// step is 0.015 times as large.
+// The loss is x + 1.5e6 x^3 at 0. The error of the longest step, 1e-5, is 1.5 times the allowed error, and the error of
+// the next step only 0.015 times.
 TEST(ModelChecks, AShorterStepDecidesWhereTheLongestSeesCurvature) {
   Parameter x{"x", Tensor::zeros({1}, DType::f64)};
   const LossOf loss = [&](Tape& tape) {
@@ -222,8 +223,8 @@ TEST(Certificate, TellsOfAWrongFold) {
   EXPECT_LE(wrong.at("encoder.layers.0.self_attn_layer_norm"), 5e-6);  // precedes the fault
 }
 
-// If all results of a model are zero, those of its folded form may be rounding errors. The relative difference is then
-// 1, not infinity.
+// If all results of a model are zero, the results of its folded form may still be rounding errors. The relative
+// difference is then 1, not infinity.
 TEST(Certificate, HasNumbersAlone) {
   EXPECT_EQ(difference(Tensor::full({2}, 1e-9, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 1);
   EXPECT_EQ(difference(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 0);

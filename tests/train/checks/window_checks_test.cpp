@@ -1,4 +1,4 @@
-// Checks of windows of statistics pass after training, and fail for other windows.
+// The checks of the normalizers' windows pass for the state after training, and fail if the state is changed.
 #include <cmath>
 #include <functional>
 #include <random>
@@ -36,15 +36,15 @@ TEST(WindowChecks, StatisticsThatWindowsDoNotBearOutAreFound) {
     set_state(*model, buffer, change);
     return check_windows(model->normalizers()).outcome;
   };
-  EXPECT_EQ(outcome("win_sq", [](double v) { return 3 * v; }), Outcome::passed);  // as after a rise
+  EXPECT_EQ(outcome("win_sq", [](double v) { return 3 * v; }), Outcome::passed);  // possible after a rise
   EXPECT_EQ(outcome("win_sq", [](double v) { return 20 * v; }), Outcome::failed);
   EXPECT_EQ(outcome("win_sq", [](double v) { return -v; }), Outcome::failed);
   EXPECT_EQ(outcome("run_var", [](double v) { return v / 20; }), Outcome::failed);
-  EXPECT_EQ(outcome("run_var", [](double v) { return 150 * v; }), Outcome::passed);  // as after an outlier
+  EXPECT_EQ(outcome("run_var", [](double v) { return 150 * v; }), Outcome::passed);  // possible after an outlier
   EXPECT_EQ(outcome("run_var", [](double) { return NAN; }), Outcome::failed);
 }
 
-// An outlier may do anything to the state, in any of the last iterations.
+// An outlier in one of the last iterations must not make the check fail, whatever its effect on the state.
 TEST(WindowChecks, WindowsWithOutliersPass) {
   for (const char* mode : {"paper", "reference"})
     for (const char* hold : {"0", "1"})
@@ -68,7 +68,8 @@ TEST(WindowChecks, WindowsThatAreNotFullAreSkipped) {
   }
 }
 
-// The pooled threshold is that of the released code. One channel has the window (1, 1, 1, 100), 99 others have ones.
+// One channel has the window (1, 1, 1, 100), and the other 99 have only ones. With these windows only the test with the
+// pooled threshold, which the released code uses, fires on a replay.
 TEST(WindowChecks, UN_18_ATestThatFiresOnAReplayIsFound) {
   for (const char* granularity : {"channel", "layer_any", "layer_sum", "pooled"}) {
     OwnedNormalizers sites;

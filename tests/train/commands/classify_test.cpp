@@ -86,14 +86,15 @@ TEST_F(ClassifyCommand, TellsTheLikeliestClassesOfRecords) {
   EXPECT_EQ(output("classify @v @a.bin:2 @a.bin:0"), lines);
 }
 
-// 128 images are computed at a time. Records of CIFAR-100 are recognized by their size, and pictures may have any size.
+// Images are classified in batches of 128. Records of CIFAR-100 are recognized by their size, and pictures may have any
+// size.
 TEST_F(ClassifyCommand, ManyImagesComeInTheirOrder) {
   std::string records, samples(7 * 9 * 3, '\0');
   for (int i = 0; i < 130; ++i) records += record(std::string(1, char(i % 7)), i);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = char(i * 37);
   write_bytes(files_ / "many.bin", records);
   write_bytes(files_ / "fine.bin", record({1, 5}, 2));
-  // A file takes precedence over a record.
+  // The file "odd.bin:1" takes precedence over record 1 of a file "odd.bin".
   write_bytes(files_ / "odd.bin:1", png_file(7, 9, 8, PngColour::rgb, samples));
   const json answers =
       parsed(std::string("classify --json @v @many.bin @fine.bin") + (png_available() ? " @odd.bin:1" : ""));
@@ -128,7 +129,7 @@ TEST_F(ClassifyCommand, Errors) {
   expect_error("classify @v @a.bin:x", 3, "@a.bin:x: cannot be opened: No such file or directory");
   write_bytes(files_ / "seven.bin", record("\x07", 1));
   expect_error("classify @v @seven.bin", 3, "@seven.bin: record 0, byte 0: a label must be below 7, got 7");
-  // Nothing is printed about the images before one that cannot be read.
+  // If one image cannot be read, nothing is printed about the others.
   EXPECT_EQ(run("classify @v @a.bin @absent.png").out, "");
   expect_error("classify @m @a.bin", 4, "@m: must be a model that classifies images, but this is a transformer");
   expect_error("classify @no @a.bin", 4, "@no: there is no such file or directory");

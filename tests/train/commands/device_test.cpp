@@ -1,4 +1,4 @@
-// Every command that computes gives the same result on a device as on the CPU.
+// Checks that every command that computes gives the same result on a device as on the CPU.
 #include "engine/device.h"
 
 #include "engine/files/safetensors.h"
@@ -27,7 +27,8 @@ TEST_F(Devices, Translate) {
     EXPECT_GT(want.size(), 20u);
     EXPECT_EQ(output("translate @m <@in.de --device " + device() + options), want);
   }
-  // Random logits of deviation 1 differ by so much that bf16 chooses the same tokens.
+  // Random logits with a standard deviation of 1 differ by more than the rounding errors of bf16, so it chooses the
+  // same tokens.
   EXPECT_EQ(output("translate @m <@in.de --beam 1 --dtype bf16 --device " + device()),
             output("translate @m <@in.de --beam 1 --device cpu"));
 }
@@ -57,7 +58,7 @@ TEST_F(Devices, Run) {
 
 TEST_F(Devices, FoldAndVerify) {
   TransformerConfig config = model_->config();
-  // Inputs have three tokens, since differences of the loss take many passes.
+  // max_positions = 5 limits inputs to three tokens, since numerical derivatives of the loss take many passes.
   config.max_positions = 5, config.width = 4, config.ffn_width = 6;
   Transformer small(config, 3);
   randomize(small, 5, 0.6);
@@ -74,7 +75,7 @@ TEST_F(Devices, FoldAndVerify) {
     }
     EXPECT_GE(passed, 6u) << where;
   }
-  // Folding itself is arithmetic in f64 on the host.
+  // Folding computes in f64 on the host, so the files are identical.
   EXPECT_EQ(read_bytes(files_ / "folded_cpu/model.safetensors"),
             read_bytes(files_ / ("folded_" + device()) + "/model.safetensors"));
 }
@@ -120,7 +121,7 @@ TEST_F(Devices, DefaultIsTheCpuWhereThereIsNoGpu) {
 
 struct DeviceRun {
   const char* name;
-  std::string config, eval;  // options of eval
+  std::string config, eval;  // eval: options of that command
   bool classifies = false;
 };
 const DeviceRun kDeviceRuns[] = {{"text", kTinyConfig, " --split valid --beam 1"},
@@ -144,7 +145,7 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
     EXPECT_GE(all.size(), 4u);
     return all;
   }
-  // Returns the loss and the probabilities of classes that commands compute for a run.
+  // Returns the loss from `eval` and, for a classifier, the probabilities from `classify`.
   std::vector<double> answers_on(const std::string& where, const std::string& of) {
     const std::string device = " --device " + where;
     std::vector<double> all{parsed("eval @" + of + " --data-dir @ --json" + GetParam().eval + device)["loss"]};
@@ -161,8 +162,8 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
   }
 };
 
-// In f32, sums are in another order for a few updates. In bf16, such sums are rounded differently to 8 bits; saved
-// values stay f32.
+// A device sums in another order, which changes little in f32. In bf16, such sums may be rounded to another value of 8
+// bits. Saved values are f32 in both cases.
 TEST_P(RunDevices, TrainEvalAndAnswer) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   expect_near(losses_on(device(), "bf16"), losses_on("cpu", "bf16"), 0.05);

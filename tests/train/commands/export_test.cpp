@@ -99,7 +99,7 @@ TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
                      "operator "));
 }
 
-// No node has an operator of the normalizers, and the other nodes are the same as with `none`.
+// The folded files contain no operator of a normalizer, and otherwise the same operators as with `none`.
 TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
   for (bool pre_norm : {true, false}) {
     TransformerConfig config = tiny_config("un", pre_norm);
@@ -187,7 +187,7 @@ TEST_F(ExportCommand, Refuses) {
   expect_error("export @un -o @taken", 3, "@taken: cannot be created: Not a directory");
 }
 
-// The memory is never accessed.
+// The table has 2 GiB, but its memory is never accessed.
 TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
   OnnxFile graph("encoder");
   graph.initializer("small", Tensor::zeros({2}, DType::f32));

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// Commands on a model after some training, @model.
+// Runs commands on @model, a model after six training passes.
 class UsedModel : public ProgramFiles {
  protected:
   UsedModel() {
@@ -75,7 +75,7 @@ class FoldText : public ModelProgram {};
 
 TEST_F(FoldText, LeavesOutWhatIsTooLongForTheModel) {
   std::string words;
-  for (int i = 0; i < 12; ++i) words += "one ";  // with the end, this is one token more than the model takes
+  for (int i = 0; i < 12; ++i) words += "one ";  // with the end token, one token more than the model takes
   write_bytes(files_ / "two.de", "ein zwei\nzwei\ndrei\n");
   write_bytes(files_ / "two.en", "two one\n" + words + "\nthree\n");
   write_bytes(files_ / "none.en", words + "\n" + words + "\n" + words + "\n");

@@ -14,7 +14,7 @@ class GenerateCommand : public ModelProgram {
  protected:
   GenerateCommand() { write("g", TextVocabulary::characters("ab \u00e9\n")); }
 
-  // Writes a model with this vocabulary. A bias of `by` makes its projection lean to the token `leaning`.
+  // Writes a model with this vocabulary. If `leaning` is a token, the bias `by` is added to its logit.
   void write(const std::string& name, const TextVocabulary& vocabulary, std::int64_t leaning = -1, float by = 0) {
     GptConfig config = tiny_gpt("un");
     config.vocabulary = vocabulary.size(), config.tied = false, config.output_bias = true;
@@ -87,7 +87,7 @@ TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
 
 TEST_F(GenerateCommand, Errors) {
   expect_error("generate @g --prompt 'ab\u00e8'", 2, "--prompt: the vocabulary has no character \"\u00e8\"");
-  // Unknown characters decode to this character, which must not become a known one.
+  // Unknown tokens are decoded to U+FFFD, so a prompt that contains it is rejected, too.
   expect_error("generate @g --prompt '\ufffd'", 2, "--prompt: the vocabulary has no character \"\ufffd\"");
   expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt is not UTF-8 at byte 2");
   write_bytes(files_ / "p", "a\xff");

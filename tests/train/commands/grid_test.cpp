@@ -55,7 +55,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
     EXPECT_EQ(events(ended, "start").size(), 1u) << ended;
 }
 
-// Tables exist before the end, and a run that is interrupted is saved.
+// The tables are written while runs are still training. An interrupted run does not count as ended.
 TEST_F(GridRuns, TablesFollowTheRuns) {
   write_grid("[cells.short]\n[cells.wide]\ntrain.steps = 100000000\noutput.log_every = 1\n");
   SpawnedProgram program(words("out >/dev/null 2>&1"));
@@ -69,7 +69,8 @@ TEST_F(GridRuns, TablesFollowTheRuns) {
   EXPECT_TRUE(contains(bytes("out/grid.md"), "not ended"));
 }
 
-// The second signal may end the grid before the first one has been passed on, as SIGKILL does.
+// A second SIGTERM, like SIGKILL, may end the grid before it has passed a signal on. The training must end all the
+// same.
 TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
   write_grid("[set]\ntrain.steps = 20000\n");
   for (const bool kill : {false, true}) {
@@ -84,7 +85,7 @@ TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
     }
     program.send(kill ? SIGKILL : SIGTERM);
     EXPECT_EQ(program.end_signal(), kill ? SIGKILL : SIGTERM);
-    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // the lock is released at the end of the training
+    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // waits for the end of the training, which releases the lock
     ::close(lock);
     EXPECT_FALSE(contains(bytes(out + "/all/seed-1/log.jsonl"), "{\"event\":\"end\""));
   }
@@ -118,7 +119,7 @@ TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
 
 TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   write_grid("[set]\ntrain.steps = 20000\n");
-  // If the program inherited files other than the standard streams, the loader would have too many open files.
+  // Without close_range(), inherited files would exceed the limit of four open files already in the loader.
   SpawnedProgram none(
       words("none >/dev/null 2>@err"), [] { close_range(3, ~0u, 0); }, "prlimit --nofile=4:4");
   EXPECT_EQ(none.exit_code(), 1);
@@ -127,7 +128,7 @@ TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   wait_until([&] {
     return (exists("out/all/seed-1/lock") && contains(bytes("out/all/seed-1/lock"), " on ")) || program.ended();
   });
-  kill(pid_t(std::stol(bytes("out/all/seed-1/lock").substr(8))), SIGKILL);  // "process 17 on host"
+  kill(pid_t(std::stol(bytes("out/all/seed-1/lock").substr(8))), SIGKILL);  // the lock says "process 17 on host"
   EXPECT_EQ(program.exit_code(), 1);
   EXPECT_TRUE(contains(bytes("err"), "out/all/seed-1: was ended by signal 9 (Killed)")) << bytes("err");
 }
@@ -137,7 +138,7 @@ TEST_F(GridRuns, EndWhereATrainingStandsStill) {
   write_grid("[set]\ntrain.steps = 100000000\n");
   SpawnedProgram program(words("out >/dev/null 2>&1"));
   wait_until([&] { return exists("out/all/seed-1/checkpoints/LATEST") || program.ended(); });
-  const pid_t child = pid_t(std::stol(bytes("out/all/seed-1/lock").substr(8)));  // "process 17 on host"
+  const pid_t child = pid_t(std::stol(bytes("out/all/seed-1/lock").substr(8)));  // the lock says "process 17 on host"
   kill(child, SIGSTOP);
   program.send(SIGTERM);
   EXPECT_EQ(program.exit_code(), 130);

@@ -101,8 +101,8 @@ TEST_F(InspectCommand, ShowsAModel) {
     EXPECT_TRUE(contains(text, part));
 }
 
-// With width 8, feed-forward width 12 and 16 words, fc1 has 12 x 8 weights and 12 biases, and the table of both sides
-// has 16 x 8 weights.
+// With width 8, feed-forward width 12 and 16 words, fc1 has 12 x 8 weights and 12 biases, and the table that source and
+// target share has 16 x 8 weights.
 TEST_F(InspectCommand, ShowsLayers) {
   const json all = parsed("inspect --layers --json @m");
   std::int64_t parameters = 0;
@@ -115,7 +115,7 @@ TEST_F(InspectCommand, ShowsLayers) {
   EXPECT_EQ(layers["encoder.embed_tokens"]["parameters"], 16 * 8);
   EXPECT_EQ(layers["encoder.layers.0.ffn"]["parameters"], 2 * 12 * 8 + 12 + 8);
   EXPECT_EQ(layers["encoder.layers.0.ffn"]["flop_per_row"], 2 * (2 * 12 * 8));
-  EXPECT_EQ(layers["decoder.output_projection"]["parameters"], 0);  // the table was counted before
+  EXPECT_EQ(layers["decoder.output_projection"]["parameters"], 0);  // the table is counted in encoder.embed_tokens
   EXPECT_EQ(layers["decoder.output_projection"]["flop_per_row"], 2 * 16 * 8);
   EXPECT_EQ(layers["decoder.output_projection"]["result"][1], 16);
   const std::string text = output("inspect @m --layers");

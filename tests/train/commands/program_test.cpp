@@ -1,4 +1,4 @@
-// Checks that the program's descriptions of itself agree with the documents.
+// Tests the program's help, usage errors, completion and manual, and that the documents agree with them.
 #include "tests/train/program.h"
 
 #include <fmt/format.h>
@@ -154,7 +154,7 @@ TEST(Program, CompletesWhatIsTyped) {
            std::pair("train --set data.lowercase=", "data.lowercase=false\ndata.lowercase=true\n"),
            std::pair("train --set norm.name=cen", "norm.name=centernorm\n"),
            std::pair("train --set norm.un.wa", "norm.un.warmup=\n"),
-           std::pair("fold --out tra", ""),  // a file
+           std::pair("fold --out tra", ""),  // names of files are not completed
            std::pair("train --out tra", ""),
            std::pair("train --out x --tf", "--tf32\n"),
            std::pair("train --tf32 con", ""),

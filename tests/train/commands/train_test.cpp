@@ -14,7 +14,7 @@ TEST_F(TrainCommand, TellsScoresSamplesAndLayers) {
   for (const char* key : {"loss", "perplexity", "bleu", "tokenized_bleu", "chrf", "exact", "seconds"})
     EXPECT_TRUE(validations[1].at(key).is_number()) << key;
   EXPECT_EQ(validations[1].at("bleu_signature"), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
-  // The signatures are printed once, then lines that fit a terminal.
+  // The signatures are printed once; the lines with scores fit a terminal.
   const std::size_t told =
       run.err.find("BLEU is sacreBLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp, chrF is nrefs:1|");
   EXPECT_NE(told, std::string::npos) << run.err;

@@ -33,7 +33,7 @@ TEST_F(TranslateCommand, KeepsOrderAndEmptyLinesInWhateverBatches) {
   const std::vector<std::string> lines = lines_of(all);
   EXPECT_EQ(translated("\ufeffein zwei"), lines[0] + "\n");
   EXPECT_EQ(translated("\nein zwei\n \t\n\nzwei\r\n\n"), "\n" + lines[0] + "\n\n\n" + lines[2] + "\n\n");
-  // All of these are invisible; only the last two are words to str.split().
+  // All of these are invisible, but the last three contain words for str.split().
   for (const char* blank : {"\u00a0", "\u3000", "\u200b", "\ufeff \u200e", "\x01"})
     EXPECT_EQ(translated(std::string("ein zwei\n") + blank + "\n"), lines[0] + "\n\n") << blank;
 }
@@ -58,7 +58,7 @@ TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
 
 class EvalCommand : public TranslateCommand {
  protected:
-  // Writes a run whose text is the input of its model's translations.
+  // Writes a run whose test text consists of kSource and its translations by the model.
   void write_run() {
     write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
     save_step(0, /*best=*/-1, /*with_vocabulary=*/true);
@@ -75,7 +75,7 @@ TEST_F(EvalCommand, LeavesUntranslatedWhatTranslateLeavesUntranslated) {
     parsed("eval @m --source @blank.de --reference @blank.en --json --hypotheses @hypotheses " + beam);
     EXPECT_EQ(bytes("hypotheses"), translated(source, beam)) << beam;
   }
-  write("blank.de", "\n\n");  // nothing at all
+  write("blank.de", "\n\n");  // no line has a word
   write("blank.en", "one\none\n");
   EXPECT_EQ(parsed("eval @m --source @blank.de --reference @blank.en --json --hypotheses @hypotheses")["sentences"], 2);
   EXPECT_EQ(bytes("hypotheses"), "\n\n");
@@ -90,7 +90,7 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   EXPECT_NEAR(all["chrf"], 100, 1e-9);
   EXPECT_EQ(all["sacrebleu_signature"], "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
   EXPECT_EQ(read_bytes(files_ / "hypotheses"), read_bytes(files_ / "own.en"));
-  // The loss is computed by its definition, sentence by sentence.
+  // The reference loss is computed in other batches, of at most 13 tokens.
   EncodedPairs pairs;
   for (const std::string& line : lines_of(kSource)) pairs.source.push_back(vocabulary_.encode_source(line));
   for (const std::string& line : lines_of(bytes("own.en"))) pairs.target.push_back(vocabulary_.encode_target(line));
@@ -102,7 +102,7 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   const std::string text = output("eval @m --source @in.de --reference @own.en");
   for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
     EXPECT_TRUE(contains(text, part));
-  // Names of files are relative to --data-dir.
+  // Relative file names are searched below --data-dir.
   EXPECT_EQ(parsed("eval @m --data-dir @ --source in.de --reference own.en --json --max-tokens 20")["loss"],
             all["loss"]);
 }
@@ -148,7 +148,7 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
       "@text: has no no.de; data.directory = \"text\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
 }
 
-// The test's own directory is the data root that env.json names.
+// Without --data-dir, eval reads the data below the data_root in the run's env.json.
 TEST_F(EvalCommand, FindsTheDataWhereTheRunHadThem) {
   write_run();
   const std::string here = fmt::format(R"({{"data_root": "{}"}})", files_.path());

@@ -73,7 +73,7 @@ TEST(VerifyTraces, OneWrongValueIsFound) {
     EXPECT_GT(difference_of(r, array).largest, 1e-12) << golden << " " << array;
     EXPECT_EQ(difference_of(r, array).step, step) << golden << " " << array;
   };
-  // The last value is of step 30.
+  // The last value belongs to step 30.
   const auto last = [](Tensor& t) { t.data<double>()[t.size() - 1] += 1e-11; };
   expect_difference("un_paper_0", "y", 30, last);
   expect_difference("un_paper_0", "dx", 30, last);
@@ -99,7 +99,7 @@ TEST(VerifyTraces, FirstAndLargestDifference) {
   const nlohmann::json all = nlohmann::json::parse(json.out), differences = all["traces"][0]["differences"];
   EXPECT_EQ(all["agrees"], false);
   EXPECT_EQ(all["traces"][0]["agrees"], false);
-  EXPECT_EQ(differences["y"]["largest"], nullptr);  // infinite
+  EXPECT_EQ(differences["y"]["largest"], nullptr);  // a NaN differs infinitely
   EXPECT_EQ(differences["y"]["step"], 21);
   const nlohmann::json first = differences["y"]["first"];
   EXPECT_EQ(first["step"], 4);
@@ -137,7 +137,7 @@ TEST(VerifyTraces, MetadataIsUsed) {
   for (const auto& [golden, key, value] : changes) {
     const Changed changed(golden, [&, key = key, value = value](SafetensorsFile& f) {
       f.metadata[key] = value;
-      // Other tests cover windows of another length, and a mask for a normalizer without one.
+      // The arrays must match the changed option, or the trace would be malformed. Other tests cover that.
       if (key == std::string("window"))
         for (const char* ring : {"state.win_sq", "state.win_g"})
           f.tensors[ring] = Tensor::zeros({30, 3, f.tensors.at("gamma").size()}, DType::f64);

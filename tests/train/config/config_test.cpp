@@ -221,23 +221,23 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
             "a.toml:3: there is no key model.patsh; did you mean model.patch?");
 }
 
-// Each family after the first shows how it differs from the family before, even if an earlier family has the same
-// values.
+// For each family after the first, the help lists the keys that differ from the previous family, even if an earlier
+// family has the same values.
 TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::string help = config_help(), header = "With model.family = \"cct\", these keys differ from those above:";
   const std::size_t at = help.find(header);
   ASSERT_NE(at, std::string::npos);
   const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);
-  // The help shows this default because ViT, the family before, has another one. That `transformer` has the same
-  // default does not matter.
+  // The help shows this default because ViT, the previous family, has another one. It does not matter that
+  // `transformer` has the same default.
   EXPECT_TRUE(contains(
       cct, "  attention_dropout   Dropout rate for attention probabilities: a number in [0, 1) (default 0.1)"));
   EXPECT_FALSE(contains(cct, "  batch "));
-  EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // in the headers, which show the family's values
+  EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // the headers name the other families
   EXPECT_LT(help.find("  family "), at);
 }
 
-// This lets runs that began without these keys be resumed.
+// Runs that began before these keys existed can therefore be resumed.
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto keys = trajectory_keys(ExperimentConfig());
   for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics",

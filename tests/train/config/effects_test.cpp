@@ -1,5 +1,5 @@
-// Every key of a configuration changes the numbers that its row lists, and nothing before them. Each test compares two
-// runs.
+// Each row names a key of the configuration and the first numbers that change with it. The test compares two runs that
+// differ only in this key; all earlier numbers of the runs must be the same.
 #include "tests/train/runs/settings_run.h"
 #include "train/config/config.h"
 #include "train/tasks/translation/sentence_piece.h"
@@ -38,19 +38,19 @@ constexpr const char* kOneBatch = "train.max_tokens=64 data.source_dictionary=di
 constexpr const char* kPieces = "data.tokenizer=sentencepiece data.vocabulary=24";
 
 const std::vector<Row> kRows = {
-    {"", "model.family=other", {"outcome"}},  // there is only one family
+    {"", "model.family=other", {"outcome"}},  // no family has this name
     {"", "model.width=32", {"shapes"}},
     {"", "model.ffn_width=32", {"shapes"}},
     {"", "model.heads=4", {"loss 1"}},
     {"", "model.encoder_layers=2", {"shapes"}},
     {"", "model.decoder_layers=2", {"shapes"}},
-    {"", "model.max_positions=3", {"outcome"}},  // the data has a sentence of 4
+    {"", "model.max_positions=3", {"outcome"}},  // the longest sentence has 4 tokens
     {"", "model.dropout=0.4", {"loss 1"}},
     {"", "model.attention_dropout=0.4", {"loss 1"}},
     {"", "model.activation_dropout=0.4", {"loss 1"}},
     {"", "model.pre_norm=false", {"shapes"}},  // pre-norm has a normalizer after each stack
     {"", "model.activation=tanh", {"loss 1"}},
-    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // both languages share one only if they share a table
+    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // languages share a vocabulary only if they share a table
     {kDictionaries, "model.share_embeddings=none", {"vocabulary"}},
     {"", "model.fixnorm=true", {"loss 1"}},
     {"", "model.initialization=xavier", {"loss 1"}},
@@ -80,15 +80,15 @@ const std::vector<Row> kRows = {
     {"norm.name=un train.shards=2", "norm.sync=false", {"loss 1"}},
     {"", "train.steps=2", {"weights end", "lr", "log", "validations", "checkpoints"}},
     {"train.schedule=cosine", "train.steps=4", {"weights end", "lr", "log", "validations", "checkpoints"}},
-    {"", "train.epochs=2", {"weights end", "lr", "log", "validations", "checkpoints"}},  // the epochs have two batches
+    {"", "train.epochs=2", {"weights end", "lr", "log", "validations", "checkpoints"}},  // 2 epochs have 4 batches
     {"", "train.max_tokens=16", {"work 1"}},
     {"", "train.accumulate=2", {"work 1"}},
-    {"", "train.optimizer=sgd", {"moments 1"}},  // SGD has none
+    {"", "train.optimizer=sgd", {"moments 1"}},  // SGD without momentum has no moments
     {"", "train.optimizer=adamw", {"weights 1"}},
     {"", "train.beta1=0.8", {"moments 1"}},
     {"", "train.beta2=0.9", {"moments 1"}},
     {"", "train.eps=1e-3", {"weights 1"}},
-    {"train.optimizer=sgd train.momentum=0.5", "train.momentum=0.9", {"weights end"}},  // the first update has none
+    {"train.optimizer=sgd train.momentum=0.5", "train.momentum=0.9", {"weights end"}},  // update 1 has no momentum
     {"train.optimizer=sgd train.momentum=0.5", "train.nesterov=true", {"weights 1"}},
     {"", "train.weight_decay=0.5", {"weights 1"}},
     {"train.weight_decay=0.5", "train.no_decay=vectors", {"weights 1"}},
@@ -162,7 +162,7 @@ class ConfigEffects : public SettingsRun {
   }
 
   RunNumbers numbers_with(std::string settings, bool with_test) {
-    // Only one key of each pair may be given.
+    // A configuration may give the steps or the epochs of the training, not both; the same is true of its warm-up.
     if (!contains(settings, "train.epochs")) settings = "train.steps=3 " + settings;
     if (!contains(settings, "train.warmup_epochs")) settings = "train.warmup=2 " + settings;
     std::ranges::replace(settings, ' ', ';');
@@ -175,7 +175,7 @@ class ConfigEffects : public SettingsRun {
 };
 
 TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
-  std::map<std::string, RunNumbers> bases{{"", numbers_with("", false)}};  // the bases of other rows: run0 and run1
+  std::map<std::string, RunNumbers> bases{{"", numbers_with("", false)}};  // rows with train.from need run0 and run1
   (void)numbers_with("norm.name=un norm.un.warmup=2 norm.un.window=2", false);
   for (const Row& row : kRows) {
     const std::string base = row.base, change = row.change;
@@ -188,7 +188,7 @@ TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
   }
 }
 
-// Exactly the keys that are declared to decide the trained numbers decide them.
+// A key must be declared to decide the trained numbers if, and only if, its row says that it changes them.
 TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining) {
   std::map<std::string, bool> decides;
   for (const Row& row : kRows) {
@@ -200,8 +200,8 @@ TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining
   const std::vector<KeyWithValue> all = keys_of(ExperimentConfig());
   for (const auto& [key, value] : all) {
     ASSERT_TRUE(decides.count(key.full_name())) << key.full_name() << " has no row in kRows";
-    // These keys are excluded: the length of training, unless the schedule depends on it, and the family, which a
-    // configuration need not name.
+    // Three keys are excluded. train.steps and train.epochs decide only how long a run trains, unless the schedule
+    // depends on them. A configuration need not name its family.
     const std::string name = key.full_name();
     if (name == "train.steps" || name == "train.epochs" || name == "model.family") continue;
     EXPECT_EQ(decides.at(key.full_name()), key.trajectory) << key.full_name();

@@ -124,7 +124,7 @@ std::vector<std::filesystem::path> configs() {
   return paths;
 }
 
-// Returns true for the recipes of a grid, which are named after their differences.
+// Returns true for the recipes of the grid configs/nft. Their names tell how they differ, instead of a normalizer.
 bool is_of_grid(const std::filesystem::path& path) { return path.parent_path().stem() == "nft"; }
 
 // The parts of a file's name: TASK-NORMALIZER.toml for an experiment, TASK.toml for a base, which has the normalizer
@@ -150,7 +150,7 @@ TEST(Configs, LoadAndMakeModels) {
     }
     EXPECT_EQ(parse_config(config_text(config), "again"), config);
     EXPECT_NO_THROW(require_trainable(config));
-    // No recipe chooses a checkpoint by the images on which it is scored.
+    // Every recipe sets training images aside for validation, so that none chooses its checkpoint by the test images.
     if (family(config.family).task == family("vit").task) {
       EXPECT_GT(config.data.as<ImageConfig>().valid_images, 0);
     }
@@ -167,7 +167,7 @@ TEST(Configs, LoadAndMakeModels) {
   }
 }
 
-// Runs that are compared differ only in their normalizer.
+// Experiments with the same task must differ only in their normalizer, so that their runs can be compared.
 TEST(Configs, OfOneTaskDifferByNormalizer) {
   std::map<std::string, ExperimentConfig> first;
   for (const std::filesystem::path& path : configs()) {
@@ -184,7 +184,8 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
   EXPECT_EQ(first.size(), 18u);
 }
 
-// The keys in which a grid's recipe differs from the recipe with layer normalization before each sublayer.
+// Each recipe of the grid must differ from pre-ln.toml, layer normalization before each sublayer, only in the keys that
+// its name says.
 TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   const std::string grid = FOLDGRAD_SOURCE_DIR "/configs/nft/";
   const ExperimentConfig base = read_config(grid + "pre-ln.toml");
@@ -206,8 +207,9 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   EXPECT_EQ(keys("none-clip"), (Changes{none, "train.clip was 0 and is now 1"}));
   EXPECT_EQ(keys("none-tfixup"), (Changes{"model.initialization was \"pytorch\" and is now \"tfixup\"",
                                           "model.tfixup_scope was \"v_out_ffn\" and is now \"all\"", none}));
-  // 12 layers of 384 channels without normalizers have 21,309,322 parameters. Gains for 3 384 + 384 + 1536 + 384 rows
-  // of each layer add 41,472, and fewer where the scope leaves out matrices.
+  // Without normalizers and gains, a ViT with 12 layers of 384 channels has 21,309,322 parameters. In each layer, gains
+  // for the 3 * 384 + 384 + 1536 + 384 rows of all matrices add 3,456 parameters, 41,472 in total. A smaller scope adds
+  // fewer.
   VitConfig config = read_config(grid + "none-ws.toml").model.as<VitConfig>();
   config.classes = 10;
   for (const auto& [scope, gains] : {std::pair("all", 41472), {"qkv_fc1", 32256}, {"out_ffn", 27648}, {"ffn", 23040}}) {
@@ -235,7 +237,7 @@ TEST(Config, EpochsStandInThePlaceOfUpdates) {
   EXPECT_EQ(parse_config("[train]\nepochs = 3\n", "a.toml", {"train.epochs=0", "train.steps=7"}).train.steps, 7);
 }
 
-// Returns the rows that begin with a key: "| `train.lr` | ...".
+// Returns the table rows of docs/training.md that begin with a key: "| `train.lr` | ...".
 std::set<std::string> documented_rows() {
   std::set<std::string> rows;
   for (const std::string& line : lines_of(read_bytes(FOLDGRAD_SOURCE_DIR "/docs/training.md")))
@@ -243,7 +245,7 @@ std::set<std::string> documented_rows() {
   return rows;
 }
 
-// Returns the values in TOML's form, by key.
+// Returns each key's default as TOML text.
 std::map<std::string, std::string> texts_of(const ExperimentConfig& defaults) {
   std::map<std::string, std::string> texts;
   std::string section;

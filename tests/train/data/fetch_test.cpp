@@ -1,4 +1,4 @@
-// Tests files from the network and from archives, and where they are stored.
+// Tests downloads, unpacking of archives, and the directories that data is stored in.
 #include "train/data/fetch.h"
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ class DownloadTest : public FileTest {
     write_bytes(served_ / "file", kContent);
     server_.emplace(served_.path());
     setenv("no_proxy", "127.0.0.1", 1);
-    write_bytes(home_ / ".curlrc", "include\n");  // would put headers into the file
+    write_bytes(home_ / ".curlrc", "include\n");  // would put HTTP headers into the file
     setenv("HOME", home_.path().c_str(), 1);
   }
   Download wanted(const std::vector<std::string>& paths) {
@@ -60,7 +60,7 @@ TEST_F(DownloadTest, APartIsResumedWhereItCanBe) {
     std::string part, requests;
   };
   for (const auto& [path, part, requests] : {Case{"range/file", ten, "/range/file bytes=10-\n"},
-                                             // This file is complete and needs no server.
+                                             // The part is complete, so no server is needed.
                                              {"plain/absent", kContent, ""},
                                              {"plain/file", ten, "/plain/file bytes=10-\n/plain/file \n"},
                                              {"range/file", longer, "/range/file \n"},
@@ -110,7 +110,7 @@ TEST_F(TakeFile, CopiesWhatHasTheDigest) {
             "@mine: must have SHA-256 " + wanted.sha256 + ", got " + sha256("else"));
 }
 
-// An archive like the published ones. It has a folder with records and other files.
+// A data set whose archive is like the published ones: a folder with two files of records and another file.
 class FetchImages : public FileTest {
  protected:
   FetchImages() {
@@ -142,11 +142,11 @@ TEST_F(FetchImages, PutsWhatTheArchiveHoldsInPlace) {
   EXPECT_EQ(read_bytes(root_ + "/test.bin"), "three");
   EXPECT_EQ(read_bytes(root_ + "/readme.html"), "see there");
   EXPECT_FALSE(there("unpacked"));
-  // Neither existing files nor the archive are fetched again.
+  // If all files exist, the archive is not needed again.
   std::filesystem::remove_all(root_ + "/archives");
   fetch_images(set_, {}, root_);
   EXPECT_FALSE(there("archives"));
-  // A missing file is taken from the archive, which is kept.
+  // A missing file is unpacked from the archive, which is kept for this purpose.
   std::filesystem::remove(root_ + "/test.bin");
   fetch_images(set_, {archive_}, root_);
   std::filesystem::remove(root_ + "/train.bin");

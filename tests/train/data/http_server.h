@@ -1,6 +1,6 @@
-// A local web server for one test. Downloads of /range/FILE can be resumed, /plain/FILE is always sent whole, and other
-// paths give 404. /bare/FILE is like /range/FILE, but if nothing is left to send, the answer does not state the file's
-// size.
+// A local web server for one test. Downloads of /range/FILE can be resumed. /plain/FILE is always sent whole.
+// /bare/FILE is like /range/FILE, but if nothing is left to send, the answer does not state the file's size. Other
+// paths give 404.
 #pragma once
 #include <signal.h>
 

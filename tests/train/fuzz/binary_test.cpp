@@ -1,4 +1,4 @@
-// Damages safetensors, models, checkpoints, inputs of `foldgrad run`, traces and images.
+// Damages safetensors, recordings, models, checkpoints, inputs of `foldgrad run`, traces and images.
 #include <CLI/CLI.hpp>
 
 #include "engine/files/safetensors.h"
@@ -97,14 +97,14 @@ INSTANTIATE_TEST_SUITE_P(Families, FuzzModel, ::testing::ValuesIn(kFamilies),
 
 using FuzzCheckpoint = Fuzz;
 
-// The digests guarantee that every accepted checkpoint is the saved one.
+// Checkpoints have digests, so every mutant that is accepted must equal the saved checkpoint.
 TEST_F(FuzzCheckpoint, AnyOfItsFiles) {
   const CheckpointContents saved = contents_of_step(3);
   save_checkpoint(files_.path(), saved, {});
   const std::string directory = files_ / "step-00000003";
   for (const char* file :
        {"manifest.json", "state.json", "optimizer.safetensors", "model.safetensors", "norm_state.safetensors"}) {
-    // Nearly all are rejected. Only equivalent changes, such as white space, are accepted.
+    // Nearly all mutants are rejected. Only equivalent changes, such as white space, are accepted.
     const int rarely = file == std::string("manifest.json") ? 200 : 1'000'000;
     fuzz(std::string("step-00000003/") + file, &Mutator::words, 400, rarely,
          [&] { EXPECT_TRUE(same(load_checkpoint(directory), saved)); });
@@ -149,7 +149,7 @@ class FuzzPictures : public Fuzz {
   }
 };
 
-// Corrects the checksums of chunks, since few mutants would pass them otherwise.
+// Corrects the checksums of chunks, since otherwise few mutants would get past them.
 std::string with_check_sums(std::string file) {
   for (std::size_t at = 8; at + 12 <= file.size();) {
     std::size_t size = 0;

@@ -1,5 +1,5 @@
-// Tests with mutants of good files. Each mutant must be accepted, or rejected with one of our exceptions, which must
-// name the place and the fault.
+// Tests with mutants of good files. Each mutant must be accepted, or rejected with one of our exceptions. The message
+// must name the place and the fault.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -29,7 +29,8 @@ class Fuzz : public FileTest {
   using Mutate = std::function<std::string(Mutator&, const std::string&)>;
 
   // Writes a mutant of the file's content, or of one of `good`, into the file and calls `read`. Repeats this `inputs`
-  // times. At least one mutant in `rarely` must be accepted and one rejected; otherwise mutants miss their purpose.
+  // times. At least one mutant in `rarely` must be accepted and one rejected; otherwise the mutants are too harmful or
+  // too harmless to test much.
   void fuzz(const std::string& file, const Mutate& mutate, int inputs, int rarely, const std::function<void()>& read,
             std::vector<std::string> good = {}) {
     const std::string path = files_ / file;

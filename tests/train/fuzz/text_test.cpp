@@ -14,7 +14,7 @@ namespace {
 
 using FuzzConfig = Fuzz;
 
-// A file that is accepted can be written and read again.
+// Every configuration that is accepted can be written and read again.
 TEST_F(FuzzConfig, OfAFile) {
   const std::string path = files_ / "c.toml";
   std::vector<std::string> good{config_text(ExperimentConfig())};

@@ -57,7 +57,7 @@ TEST(FrozenParameters, StayAsTheyAreWhileAllElseMovesAsItWould) {
       EXPECT_TRUE(identical(run.trainer.average()->state().at(p->name), before.at(p->name))) << p->name;
     }
   }
-  // This includes statistics of normalizers whose gain and bias are frozen.
+  // Running statistics change even where gain and bias are frozen.
   for (const auto& [name, tensor] : run.model.statistics())
     EXPECT_FALSE(identical(tensor, statistics.at(name))) << name;
 }
@@ -70,7 +70,7 @@ TEST(FrozenParameters, CountInNoNorm) {
   EXPECT_GT(of_all, 1.01 * norm);
   for (HalfFrozen* run : {&free, &clipped}) EXPECT_NEAR(run->trainer.report().gradient_norm, norm, 1e-6 * norm);  // f32
   ASSERT_GT(norm, 0.25);
-  // The update is p - lr (clip g / |g| + wd p), with a rate of 0.5 and a decay of 0.1.
+  // A parameter becomes p - lr (clip g / |g| + wd p), with lr = 0.5, clip = 0.125 and wd = 0.1.
   double squares = 0;
   for (const auto& [name, value] : clipped.model.values())
     for (std::int64_t i = 0; i < value.size(); ++i) {
@@ -85,7 +85,7 @@ TEST(FrozenParameters, AreNotClippedAdaptively) {
   for (HalfFrozen* run : {&free, &clipped}) run->trainer.step();
   for (std::size_t i = 0; i < free.model.parameters().size(); ++i) {
     const Parameter &p = *free.model.parameters()[i], &q = *clipped.model.parameters()[i];
-    if (p.name.ends_with("k_proj.bias")) continue;  // this bias changes only rounding
+    if (p.name.ends_with("k_proj.bias")) continue;  // softmax cancels this bias, so its gradient is rounding
     EXPECT_EQ(identical(p.grad, q.grad), is_frozen(&p)) << p.name;
   }
 }

@@ -15,8 +15,8 @@ Parameter with_gradient(const Tensor& grad, const std::string& name = "w") {
   return {name, Tensor::zeros(grad.shape(), grad.dtype(), grad.device()), grad, true};
 }
 
-// Makes random gradients with zero, one and several pieces. There are more tensors than one launch takes, and enough
-// pieces for threads.
+// Makes 520 random gradients, more than one launch takes and enough to share among threads. They have 0, 1 or 2 pieces
+// of up to 4096 elements.
 std::deque<Parameter> random_gradients(Device device, DType dtype) {
   std::deque<Parameter> parameters;
   for (int k = 0; k < 520; ++k) {
@@ -26,8 +26,9 @@ std::deque<Parameter> random_gradients(Device device, DType dtype) {
   return parameters;
 }
 
-// The numbers are from torch.nn.utils.clip_grad_norm_(max_norm=1.5) in PyTorch 2.15 on these gradients in f64: the norm
-// that it returned, and the gradients afterwards. An SGD step with lr 1 from zeros shows them here, negated.
+// The numbers are from torch.nn.utils.clip_grad_norm_(max_norm=1.5) in PyTorch 2.15, applied to these gradients in f64:
+// the norm that it returned, and the clipped gradients. An SGD step with lr 1 from zeros makes the values the negated
+// gradients.
 TEST(GradientClipping, CLIP_1_CLIP_2_IsPyTorchs) {
   for (Device device : devices()) {
     Parameter a = with_gradient(Tensor::of<double>({2, 2}, {0.5, -1.5, 2, 0.25}, device), "a");
@@ -56,7 +57,7 @@ TEST(GradientClipping, CLIP_1_NormOfManyTensors) {
         for (double g : p.grad.to(DType::f64).values<double>()) sum += (long double)(g)*g;
       }
       const double norm = clip_by_norm(all, 1).norm.item();
-      EXPECT_NEAR(norm / double(std::sqrt(sum)), 1, 1e-14);  // sums of at most 4096 terms, in 256 or fewer chains
+      EXPECT_NEAR(norm / double(std::sqrt(sum)), 1, 1e-14);  // sums of up to 4096 terms, in up to 256 chains
     }
 }
 
@@ -87,7 +88,7 @@ TEST(GradientClipping, CLIP_2_NotANumberShows) {
   }
 }
 
-// The square of 1e30 overflows f32.
+// The squares of 3e30 and 4e30 overflow f32.
 TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
   for (Device device : devices()) {
     Parameter w = with_gradient(Tensor::of<float>({2}, {3e30f, 4e30f}, device));
@@ -95,9 +96,9 @@ TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
   }
 }
 
-// clipping = 1/2. The rows of W have the norms 5, 0 and 5, so the limits are 2.5, 0.0005 and 2.5. The rows of G have
-// the norms 10, 0.005 and 2.5. The first two are above their limits and get the factors 1/4 and 1/10. The vector is one
-// unit with norm 2, so limit 1, and gradient 4, so its factor is 1/4.
+// With clipping = 1/2, the rows of w have the norms 5, 0 and 5, so the limits are 2.5, 0.0005 and 2.5. The norms of
+// their gradients are 10, 0.005 and 2.5. The first two exceed their limits and get the factors 1/4 and 1/10. The vector
+// b is a single unit of norm 2, so its limit is 1. Its gradient has the norm 4 and gets the factor 1/4.
 TEST(GradientClipping, AGC_1_AGC_2_WorkedByHand) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -116,8 +117,8 @@ TEST(GradientClipping, AGC_1_AGC_2_WorkedByHand) {
     }
 }
 
-// For weights of 0, the limit is 1e-4 1e-3. A gradient of norm 5e-6 is multiplied by 1e-7 / 5e-6, but one of norm 5e-7
-// by 1e-7 / 1e-6.
+// For weights of 0, the limit is 1e-4 * 1e-3 = 1e-7. The first row's gradient has the norm 5e-6 and is multiplied by
+// 1e-7 / 5e-6. The second row's has the norm 5e-7, below 1e-6, and is multiplied by 1e-7 / 1e-6.
 TEST(GradientClipping, AGC_2_DividesByAMillionthAtLeast) {
   for (Device device : devices()) {
     Parameter w{"w", Tensor::zeros({2, 2}, DType::f64, device),
@@ -128,7 +129,8 @@ TEST(GradientClipping, AGC_2_DividesByAMillionthAtLeast) {
   }
 }
 
-// There are rows longer than a block, and more units than threads. The sums are checked in long double.
+// Rows of 700 elements are longer than a block of 256 threads, and 9 rows are shared among threads. The reference sums
+// in long double.
 TEST(GradientClipping, AGC_1_AGC_2_LongRows) {
   for (Device device : devices()) {
     const Tensor value = randn({9, 700}, 1), grad = randn({9, 700}, 2);

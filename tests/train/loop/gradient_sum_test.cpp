@@ -1,4 +1,4 @@
-// Tests sums of gradients that begin during the backward pass.
+// Tests that gradients are summed over ranks while the backward pass still runs.
 #include "train/loop/gradient_sum.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = x. The backward pass first calls a function.
+// y = x. The backward pass calls the hook before it passes the gradient on.
 struct HookNode {
   std::function<void()> hook;
   const char* name() const { return "hook"; }
@@ -25,7 +25,8 @@ struct HookNode {
   void describe(Description&) const {}
 };
 
-// Calls the hook when the second parameter's gradient is complete, but the first parameter's is not.
+// Runs a backward pass that calls the hook when the second parameter's gradient is complete, but the first one's is
+// not.
 void backward_through(Tape& tape, GradientSum& sums, Parameter& first, Parameter& second,
                       const std::function<void()>& hook) {
   const Var x = tape.parameter(first);
@@ -78,7 +79,7 @@ TEST(GradientSumOfTeam, BeginsDuringTheBackwardPass) {
   other.join();
 }
 
-// Rank 1 never takes part in the sum that has begun on rank 0.
+// Rank 1 never joins the sum that rank 0 has begun, so rank 0 must abandon it; the timeout of 1e6 s would not help.
 TEST(GradientSumOfTeam, EndsWithAnExceptionOfTheBackwardPass) {
   const std::string text = message<std::invalid_argument>([] {
     Team({.ranks = 2, .timeout = 1e6}).run([](Communicator& c) {

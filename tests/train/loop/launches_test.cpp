@@ -1,4 +1,5 @@
-// Tests the launches of a training step, which the emulation counts. docs/cuda.md lists them by kernel.
+// Tests the number of kernel launches in a training step, as the emulation counts them. docs/cuda.md lists them by
+// kernel.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@ namespace {
 
 struct Launches {
   int all = 0;
-  int of_biases = 0;  // biases that cuBLASLt adds within a product
+  int of_biases = 0;  // for biases and their gradients, which cuBLASLt computes within products
 };
 
 // Counts the launches of a step in bf16 with 6 + 6 layers, dropout and clipping.

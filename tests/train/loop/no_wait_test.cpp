@@ -16,8 +16,7 @@ class NoWait : public ::testing::TestWithParam<std::tuple<std::string, DType>> {
   }
 };
 
-// Returns all normalizers in f32, and two in bf16. In bf16 normalizers do the same on the host, but the rest of a step
-// does not.
+// Returns all normalizers in f32, and two in bf16. Two suffice, since on the host bf16 changes only the rest of a step.
 std::vector<std::tuple<std::string, DType>> steps() {
   std::vector<std::tuple<std::string, DType>> all{{"ln", DType::bf16}, {"un", DType::bf16}};
   for (const NormalizerInfo& info : normalizers()) all.push_back({info.name, DType::f32});
@@ -36,7 +35,7 @@ TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
   config.normalizer_options = quick(norm);
   if (norm == "un") config.normalizer_options["filtration"] = "1";
   config.pre_norm = !normalizer_info(norm).post_norm_only;
-  // There is one repeated batch, so that every step takes the same memory. It has two sentences, and the model is as
+  // The same batch is repeated, so that every step takes the same memory. It has two sentences, and the model is as
   // narrow as possible, since emulated threads are slow.
   TinyTraining run(
       config, 3,
@@ -44,7 +43,7 @@ TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
       Adam{}, 5e-3, DType::f32, copies(26, 1000), Device::cuda);
   ASSERT_EQ(run.batches.per_epoch(), 1);
   for (int n = 0; n < 2; ++n) run.trainer.step();  // these steps fill the caches and the windows of normalizers
-  run.trainer.report();                            // before a report, each step keeps its losses
+  run.trainer.report();                            // until a report, every step keeps the memory of its losses
   const auto from_system = [] {
     return memory::statistics(Device::cpu).system_allocations + memory::statistics(Device::cuda).system_allocations;
   };

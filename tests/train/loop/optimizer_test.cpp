@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The parameters p0, p1, ... with gradients. They are in a deque, since optimizers point to them.
+// Parameters p0, p1, ... with gradients. They are in a deque, since optimizers keep pointers to them.
 struct Model {
   std::deque<Parameter> parameters;
 
@@ -26,8 +26,8 @@ Tensor on(Device device, DType dtype, const Tensor& t) { return t.to(dtype).to(d
 
 constexpr int kMoreThanALaunchTakes = 520;
 
-// Makes random tensors of zero, one and several pieces. The value or the gradient of some tensors begins in the middle
-// of its memory, not aligned to 16 bytes.
+// Makes random parameters with 0, 1 or 2 pieces of up to 4096 elements. In two of three, the value or the gradient
+// begins at the second element of its memory, so it is not aligned to 16 bytes.
 Model random_model(Device device, DType dtype, int tensors = 44) {
   Model model;
   for (int k = 0; k < tensors; ++k) {
@@ -48,8 +48,8 @@ TEST(Optimizer, ZeroGradForgetsTheGradientsOfAllGroups) {
   for (const Parameter* p : all) EXPECT_FALSE(p->has_grad) << p->name;
 }
 
-// --- Numbers from PyTorch 2.15: three steps in f64 from p = (1, -2, 0.5), where g of step t = 1, 2, 3 is
-// (0.5 t, -0.25, 0.1 t t) and lr 0.1, 0.05, 0.02; printed with repr(p.detach().tolist()).
+// --- Numbers from PyTorch 2.15: three steps in f64 from p = (1, -2, 0.5). In step t = 1, 2, 3 the gradient is (0.5 t,
+// -0.25, 0.1 t t) and lr is 0.1, 0.05, 0.02. They were printed with repr(p.detach().tolist()).
 
 void expect_three_steps(const Optimizer::Rule& rule, double weight_decay, const std::vector<double>& want) {
   for (Device device : devices()) {
@@ -77,8 +77,8 @@ TEST(Optimizer, SGD_1_SGD_2_SGD_3_SGD_4_SgdIsPyTorchs) {
   expect_three_steps(Sgd{0.9, true}, 0.01, {0.7055060497191, -1.8936348233807, 0.3948865946480499});
 }
 
-// beta1 = 1/2, beta2 = 3/4, eps = 1 and g = 2 give m = 1, v = 1 and lr sqrt(1/4) / (1/2) = lr = 1/8. So p falls by wd
-// lr p = 1/2 * 1/8 * 16 = 1 and by 1/8 * 1 / (1 + 1) = 1/16.
+// beta1 = 1/2, beta2 = 3/4, eps = 1 and g = 2 give m = 1 and v = 1. The corrected rate is lr sqrt(1/4) / (1/2) = lr =
+// 1/8. The decay lowers p by wd lr p = 1/2 * 1/8 * 16 = 1, and the step by 1/8 * 1 / (1 + 1) = 1/16.
 TEST(Optimizer, ADAM_3_WorkedByHand) {
   for (Device device : devices()) {
     Model model;
@@ -88,7 +88,8 @@ TEST(Optimizer, ADAM_3_WorkedByHand) {
   }
 }
 
-// --- Compares with models of one scalar in long double, written like fairseq and PyTorch: decay first, then the step.
+// --- Compares with reference code for one scalar in long double, written like fairseq's and PyTorch's: decay first,
+// then the step.
 
 using Real = long double;
 
@@ -145,7 +146,7 @@ void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device devic
     }
     optimizer.step(lr, Tensor::full({}, 0.75, DType::f64, device));
   }
-  // There are three steps of about ten roundings each, of terms no larger than 1 + |p|.
+  // Each of three steps rounds about ten terms, none larger than 1 + |p|.
   const double tolerance = dtype == DType::f32 ? 30 * 6e-8 : 30 * 1.1e-16;
   for (std::size_t k = 0; k < want.size(); ++k)
     ASSERT_TRUE(close(model.parameters[k].value, Tensor::of({std::int64_t(want[k].size())}, want[k]), tolerance)) << k;
@@ -163,7 +164,7 @@ TEST(Optimizer, EqualsScalarModels) {
     }
 }
 
-// The results are bit-identical, even with weight decay.
+// A group with factor 0.3 gets the same bits as with learning rates multiplied by 0.3, even with weight decay.
 TEST(Optimizer, TheFactorOfAGroupIsOneOfItsLearningRateAlone) {
   for (Device device : devices())
     for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
@@ -180,7 +181,7 @@ TEST(Optimizer, TheFactorOfAGroupIsOneOfItsLearningRateAlone) {
     }
 }
 
-// Emulated kernels run the same formulas as the CPU, without contraction; nvcc fuses products and sums.
+// The emulation runs the same formulas as the CPU and rounds alike. On a GPU, nvcc fuses products and sums.
 TEST(Optimizer, DevicesAgree) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
@@ -195,8 +196,8 @@ TEST(Optimizer, DevicesAgree) {
   }
 }
 
-// All non-empty values are rounded, in packs and one by one, by the optimizer and after values have been changed in
-// another way.
+// round_values() writes the bf16 copies, and every step of the optimizer updates them: in packs, and element by element
+// at the end of a tensor. After any other change, round_values() must be called again.
 TEST(Optimizer, WritesRoundedValues) {
   for (Device device : devices())
     for (const Optimizer::Rule& rule :
@@ -238,7 +239,7 @@ TEST(Optimizer, ADAM_4_SmallDecayIsNotLost) {
   }
 }
 
-// 1 - 0.999f is too large by 1.3e-5, hundreds of units in the last place.
+// In f32, 1 - 0.999f has a relative error of 1.3e-5, about a hundred units in the last place.
 TEST(Optimizer, ADAM_1_ADAM_2_MomentsAreExactInF32) {
   for (Device device : devices()) {
     Model model;

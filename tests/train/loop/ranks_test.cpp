@@ -1,5 +1,5 @@
-// Training on several ranks gives the same bits for any distribution over processes, and nearly the same numbers as a
-// single process.
+// Training on several ranks gives the same bits for any distribution over processes, and nearly the same numbers as
+// training on a single rank.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -57,12 +57,12 @@ Values trained(const Setting& s, Communicator* communicator, Device device = Dev
                    communicator);
   run.steps(6);
   if (s.normalizer == "un") {
-    EXPECT_GT(skips(run.model), 0);  // there are outliers, in addition to the warm-up and averages
+    EXPECT_GT(skips(run.model), 0);  // otherwise the test covers no outliers
   }
   return values_of(run);
 }
 
-// The layers are so large that their products, sums and updates are cut into pieces.
+// The layers are so large that their products, sums and updates are split among threads.
 TEST(TrainingStep, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
   TransformerConfig config = with_dropout(small_config("un"));
@@ -125,8 +125,8 @@ TEST(Ranks, SameBitsFromGpuToGpuAndThroughTheHost) {
   EXPECT_GT(some, 10000u);
 }
 
-// Uses plain descent, since sums in another order differ by about 1e-16 in f64. Adam divides small gradients by their
-// size, and would turn their rounding errors into a difference of the weights.
+// SGD instead of Adam: sums in another order differ by about 1e-16 in f64. Adam divides small gradients by their size,
+// and would turn these rounding errors into differences of the weights.
 constexpr Sgd kPlainDescent{.momentum = 0.9};
 
 // Checks that values agree to 1e-12. Returns the largest difference.
@@ -161,7 +161,7 @@ TEST(Ranks, SomeMayHaveNoExample) {
 }
 
 // Returns the gradients of a Transformer, summed over ranks with different sentences. Its only embedding is used at the
-// beginning and at the end.
+// beginning and at the end of the forward pass, so its gradient is complete only at the end of the backward pass.
 std::vector<std::vector<double>> summed_gradients(Communicator& c, bool watched, std::size_t bucket_bytes) {
   TransformerConfig config = small_config("ln");
   Transformer model(config, 3, DType::f64);
@@ -196,7 +196,7 @@ TEST(Ranks, SumsDuringTheBackwardPassHaveTheBitsOfSumsAfterIt) {
       });
     EXPECT_EQ((of_rank[{0, true}]), (of_rank[{0, false}])) << bucket_bytes;
     EXPECT_EQ((of_rank[{1, true}]), (of_rank[{1, false}])) << bucket_bytes;
-    EXPECT_NE((of_rank[{0, true}]), (of_rank[{1, true}])) << bucket_bytes;  // in the frozen gradient
+    EXPECT_NE((of_rank[{0, true}]), (of_rank[{1, true}])) << bucket_bytes;  // the frozen gradient is not summed
   }
 }
 

@@ -54,7 +54,7 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
   const TransformerConfig config = small_config("ln");
   const double lr = 0.5;
   TinyTraining run(config, 3, {.accumulate = 3}, Sgd{}, lr, DType::f64);
-  run.trainer.step();  // in f32, activations would be cast, so the reference below also casts them
+  run.trainer.step();  // activations are f32 by default, as in the reference below
   TinyTraining reference(config, 3, {}, Sgd{}, lr, DType::f64);
   std::int64_t tokens = 0;
   Tape tape;
@@ -86,18 +86,18 @@ TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheSumOfLosses) {
     total = add(total, penalty);
   }
   tape.backward(scale(total, 1 / double(batch.target_tokens())));
-  // The same sums are rounded in another order.
+  // The reference sums in another order, so rounding errors differ.
   expect_descended(run.model, reference.model, lr, [](double grad) { return 1e-11 * (1 + std::abs(grad)); });
   EXPECT_NEAR(run.trainer.report().loss, loss.value().item() / double(batch.target_tokens()), 1e-12);
 }
 
 TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EncodedPairs pairs = copies(1, 2);
-  // The targets have one token more than the sources.
+  // The targets have one token more than the sources, so that mistaking one count for the other is noticed.
   for (Ids& ids : pairs.target) ids.insert(ids.begin(), kFirstWord);
   Batches same(pairs, {.max_tokens = 256, .seed = 3});
   TinyTraining run(small_config("ln"), 3, {.label_smoothing = 0}, Adam{}, 5e-3, DType::f32, pairs);
-  for (Parameter* p : run.model.parameters()) p->value.zero();  // makes the logits 0, even after the first update
+  for (Parameter* p : run.model.parameters()) p->value.zero();  // all logits are 0, so the loss is log 9
   run.trainer.step();
   run.trainer.report();
   for (Parameter* p : run.model.parameters()) p->value.zero();
@@ -113,7 +113,7 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EXPECT_EQ(report.work_per_second(), double(second.source_tokens() + second.target_tokens()) / report.seconds);
 }
 
-// An example is a validation, which is not part of the trainer's work.
+// In this time, a run may validate, which is not part of the trainer's work.
 TEST(Trainer, TimeBetweenAReportAndTheNextUpdateDoesNotCount) {
   using Clock = std::chrono::steady_clock;
   TinyTraining run(small_config("ln"), 1, {});
@@ -136,7 +136,7 @@ TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
   EXPECT_GT(stopped.trainer.snapshot().since_report.seconds, 0);
   resumed.trainer.restore(stopped.trainer.snapshot());
   resumed.steps(3);
-  for (int i = 0; i < 2; ++i) {  // none in the updates after it
+  for (int i = 0; i < 2; ++i) {  // the second report covers the updates after the first one
     const TrainingReport want = whole.trainer.report(), got = resumed.trainer.report();
     EXPECT_EQ(got.loss, want.loss);
     EXPECT_EQ(got.gradient_norm, want.gradient_norm);
@@ -147,7 +147,7 @@ TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
   }
 }
 
-// One step of plain descent with rate 1 shows the gradient.
+// After a step of plain descent with rate 1, the old weights minus the new ones are the gradient.
 TEST(Trainer, AGC_1_AGC_2_ClipsTheGradientOfEveryUnitButOfTheOutputUnlessToldTo) {
   constexpr double kClipping = 0.02;
   TransformerConfig config = small_config("ln");
@@ -172,7 +172,7 @@ TEST(Trainer, AGC_1_AGC_2_ClipsTheGradientOfEveryUnitButOfTheOutputUnlessToldTo)
   int changed = 0;
   for (const Parameter* p : model.parameters()) {
     const bool output = p->name.find("output_projection") != std::string::npos;
-    // Weights of up to 1 lose 1e-16 when the gradient is added.
+    // Subtracting the gradient from weights of up to 1 rounds by about 1e-16.
     EXPECT_TRUE(close(all.at(p->name), p->grad, 1e-15)) << p->name;
     EXPECT_TRUE(close(clipped.at(p->name), output ? plain.at(p->name) : p->grad, 1e-15)) << p->name;
     const bool differs = !close(p->grad, plain.at(p->name), 1e-9);

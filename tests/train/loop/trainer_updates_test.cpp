@@ -1,4 +1,4 @@
-// Tests the random numbers and the rate of an update, and updates that are not finite.
+// Tests the dropout, the learning rate and the averages of an update, and updates that are not finite.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// There is one batch, and the rate moves nothing, so losses differ only by the random numbers of dropout.
+// There is one batch, and a rate of 1e-300 moves no weight, so losses differ only by dropout.
 TEST(TrainerUpdates, EveryBatchOfAnUpdateHasItsOwnDropout) {
   const TransformerConfig config = with_dropout(small_config("ln"));
   const TrainerOptions options{.accumulate = 2, .seed = 5, .dtype = DType::f64, .label_smoothing = 0};
@@ -46,7 +46,7 @@ TEST(TrainerUpdates, UpdateNTakesTheRateOfNUpdatesBefore) {
   }
 }
 
-// With decay = 1/2 all weights are powers of 1/2, and only the products round.
+// With decay = 1/2 products are exact; only differences and sums are rounded.
 TEST(Trainer, AVG_3_AveragesRunningStatisticsAndNothingElseThatNormalizersRemember) {
   for (const char* norm : {"un", "bn", "pn_star", "ln"}) {
     TransformerConfig config = small_config(norm);
@@ -90,7 +90,7 @@ TEST(Trainer, AVG_3_StatisticsThatHaveNoAverageYetBeginAtTheirValues) {
   for (const auto& [name, value] : state.average) EXPECT_EQ(averages.at(name).values<float>(), value.values<float>());
 }
 
-// tanh of an infinite multiple is 1 or -1, and its derivative is infinity times zero.
+// With alpha = infinity, dyt returns tanh(+-infinity) = +-1, but its derivative is infinity times zero.
 TEST(Trainer, DivergenceOfAGradient) {
   TinyTraining run(small_config("dyt"), 3, {});
   for (Parameter* p : run.model.parameters())

@@ -9,8 +9,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Critical values of Student's t from a two-sided table with three decimals. An error of 5e-4 in t changes p by up to
-// 4e-5.
+// The critical values are from a two-sided table of Student's t with three decimals. Its rounding error of 5e-4 in t
+// changes p by at most 4e-5.
 TEST(Paired, TailsAreThoseOfStudentsTable) {
   const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
   for (int freedom = 1; freedom <= 8; ++freedom) {

@@ -35,7 +35,7 @@ TEST_F(Report, SummaryOfALog) {
 }
 
 TEST_F(Report, ANormalizerInItsWarmUpIsMarked) {
-  const auto marked = [this](const std::string& warmup) {  // the log has five passes per layer
+  const auto marked = [this](const std::string& warmup) {  // the log has 5 iterations per layer
     const RunSummary s = summary_of(read_run_log(run("a", std::string(kLog).insert(1, warmup))));
     EXPECT_EQ(summary_json(s).contains("in_warmup"), s.in_warmup());
     return contains(comparison_table({s}), " un (never left its warm-up) ");
@@ -214,7 +214,7 @@ TEST_F(Report, FieldsWithoutAValueAreLeftOut) {
   EXPECT_EQ(report_data({read})["runs"][0]["events"], read.events);
 }
 
-// A script that logs its argument, one that fails, and none take the place of xdg-open.
+// Replaces xdg-open by a script that logs its argument, then by a script that fails, and finally by nothing.
 TEST_F(Report, IsOpenedInTheBrowser) {
   run("a", kLog);
   const std::string path = std::getenv("PATH"), page = files_ / "a/report.html", bin = files_ / "bin";

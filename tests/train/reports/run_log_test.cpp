@@ -60,11 +60,11 @@ TEST(RunNames, AreTheFewestLastPartsThatTellApart) {
   EXPECT_EQ(distinct_names({"runs/un"}), Names{"un"});
   EXPECT_EQ(distinct_names({"a/un", "b/un/", "b/ln"}), (Names{"a/un", "b/un", "ln"}));
   EXPECT_EQ(distinct_names({"x/a/un", "y/a/un", "y/b/un"}), (Names{"x/a/un", "y/a/un", "b/un"}));
-  EXPECT_EQ(distinct_names({"my-un", "un"}), (Names{"my-un", "un"}));  // compares parts, not letters
-  // A name with which another name ends is a whole path.
+  EXPECT_EQ(distinct_names({"my-un", "un"}), (Names{"my-un", "un"}));  // compares whole parts, not their endings
+  // A name may be the end of another name only if it is a whole path.
   EXPECT_EQ(distinct_names({"/un", "/b/un"}), (Names{"un", "b/un"}));
   EXPECT_EQ(distinct_names({"/a/un", "/b/a/un", "/b/un"}), (Names{"a/un", "b/a/un", "b/un"}));
-  // Paths without a name get one.
+  // Paths are resolved first, so "." gets the name of the current directory.
   EXPECT_EQ(distinct_names({"."}), Names{std::filesystem::current_path().filename()});
   EXPECT_EQ(distinct_names({"a/../b/./un"}), Names{"un"});
 }

@@ -1,4 +1,4 @@
-// Tests scores of runs on images, and those of their models after `eval`, `recalibrate` and `average`.
+// Tests the scores of image classifiers during runs, and after `eval`, `recalibrate` and `average`.
 #include "models/fold/model.h"
 #include "models/vit/vit.h"
 #include "tests/train/runs/family_run.h"
@@ -22,7 +22,7 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
   EXPECT_TRUE(begins(text_, "last of 6 steps, validated on the test images: top-1 "));
   EXPECT_TRUE(contains(text_, "/checkpoints/step-00000006\n"));
   EXPECT_FALSE(exists("run/checkpoints/BEST"));
-  EXPECT_FALSE(exists("run/checkpoints/step-00000001"));  // a better validation saves nothing
+  EXPECT_FALSE(exists("run/checkpoints/step-00000001"));  // a better score on the test images saves no checkpoint
   const auto validations = events("run", "validate");
   const auto is_better_than_the_last = [last = validations.back()](const nlohmann::json& v) {
     return v.at("top1") >= last.at("top1") && v.at("loss") < last.at("loss");
@@ -40,7 +40,7 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
             "training stops, got 2");
 }
 
-// An epoch has four batches of 12. So two epochs are eight updates; the first epoch is the warm-up.
+// An epoch has four batches of 12, so two epochs are eight updates. The first epoch is the warm-up.
 TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
   std::string config = kVitConfig;
   for (const auto& [updates, epochs] :
@@ -55,7 +55,7 @@ TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
   ASSERT_EQ(updates.size(), 8u);
   EXPECT_EQ(updates[4].at("lr"), 1e-2);
   EXPECT_LT(updates[3].at("lr"), 1e-2);
-  // Three epochs continue after two.
+  // The finished run of two epochs is continued to three.
   write_bytes(files_ / "config.toml", config.replace(config.find("epochs = 2"), 10, "epochs = 3"));
   ASSERT_EQ(train("run", "", "latest"), 0);
   EXPECT_EQ(events("run", "train").back().at("step"), 12);
@@ -84,7 +84,7 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   EXPECT_EQ(text, "test: " + got.at("text").get<std::string>() + "\n" + samples);
   EXPECT_TRUE(contains(text, "of 24 images"));
   EXPECT_TRUE(contains(eval("@run --split train").at("text"), "of 48 images"));
-  // A folded model is outside of the run.
+  // The folded model does not belong to the run, so eval needs a configuration.
   write_model_directory(files_ / "folded", *fold(*load_model(files_ / "run")).model);
   EXPECT_NEAR(eval("@folded --config @run/config.toml").at("loss"), got.at("loss"), 1e-5);
   expect_error("eval @folded --data-dir @", 2, "@folded does not belong to a run: --config must name a configuration");
@@ -106,8 +106,8 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   const auto before = load_model(files_ / "run"), after = load_model(files_ / "new");
   for (const auto& [name, value] : before->values())
     EXPECT_EQ(after->values().at(name).values<float>(), value.values<float>()) << name;
-  // The input of the first normalizer depends on no statistic. With alpha = 0.9 nothing is left of the old statistics,
-  // and the means of batches of 12 vary around the mean of all 48 images, which one pass over all of them gives.
+  // The input of the first normalizer depends on no statistic. After 60 batches with alpha = 0.9 the old statistics
+  // have a weight of 0.002. The statistics of batches of 12 vary around those of all 48 images, which `whole` averages.
   const auto whole = load_model(files_ / "run");
   const ImageSet images = squares(48, 1);
   for (int pass = 0; pass < 60; ++pass) {
@@ -143,7 +143,8 @@ VitConfig config_of_squares() {
   return config;
 }
 
-// Each image has one gray, 100 or 200. All other pixels were uncovered, and in one of each image by cutout.
+// Each image is uniformly gray, 100 or 200. Any other pixel is a border that the crop uncovers, black or the mean of
+// 150, or the hole of one pixel that cutout fills with the mean in each image.
 TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   VitConfig config = config_of_squares();
   config.pixels = {.mean = {150 / 255.0, 150 / 255.0, 150 / 255.0}, .std = {1, 1, 1}};
@@ -164,14 +165,14 @@ TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   std::map<int, int> mean = counts(CropFill::mean), black = counts(CropFill::zero);
   EXPECT_EQ(black.size(), 4u);
   EXPECT_EQ(mean.size(), 3u);
-  EXPECT_EQ(black[150], 48 * 3);  // each has a hole
+  EXPECT_EQ(black[150], 48 * 3);  // the hole of one pixel in each image
   EXPECT_GT(black[0], 48 * 3);
-  // The same pixels keep their gray.
+  // With both fills, the same pixels keep their gray.
   EXPECT_EQ(black[100], mean[100]);
   EXPECT_EQ(black[200], mean[200]);
 }
 
-// Each batch is mixed by (seed, batch number), until the epoch that ends mixing.
+// Seed and batch number determine how a batch is mixed. Mixing ends after two epochs (train.mix_off_epoch).
 TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   const VitConfig config = config_of_squares();
   const auto task = [&](const MixOptions& mix) {

@@ -1,5 +1,5 @@
-// Tests runs of a vision Transformer that learns to classify images of CIFAR files, of folders and of Tiny ImageNet's
-// layout, and the images that a run reads or draws.
+// Tests runs of a vision Transformer on images from CIFAR's files, from folders and from Tiny ImageNet's layout, and
+// how a run reads or draws images.
 #include "train/tasks/classification/classification.h"
 
 #include "engine/contains.h"
@@ -28,7 +28,7 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   const auto exhibits = nlohmann::json::parse(bytes("run/exhibits.json"));
   ASSERT_EQ(exhibits.size(), 2u);
   EXPECT_EQ(exhibits[0].at("matrix").at("counts"), (nlohmann::json{{8, 0, 0}, {0, 8, 0}, {0, 0, 8}}));
-  EXPECT_TRUE(exhibits[1].at("pictures").empty());  // the model makes no mistake
+  EXPECT_TRUE(exhibits[1].at("pictures").empty());  // the pictures would show mistakes
   const auto environment = nlohmann::json::parse(bytes("run/env.json")).dump();
   for (const char* file : {"data_batch_3.bin", "test_batch.bin", "batches.meta.txt"})
     EXPECT_TRUE(contains(environment, file)) << file;
@@ -93,7 +93,7 @@ TEST_F(ClassificationRun, OneClassTakesNoLabelSmoothing) {
   EXPECT_EQ(train("one", settings + ";train.label_smoothing=0"), 0);
 }
 
-// The same squares are PNG files of 32 x 32 pixels, which the run scales.
+// The same squares are PNG files of 32 x 32 pixels, which the run scales to 16 x 16.
 TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   for (const auto& [part, images] : {std::pair("train", squares(48, 1)), std::pair("test", squares(24, 2))})

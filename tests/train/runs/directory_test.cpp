@@ -12,7 +12,7 @@
 #include "tests/harness/file_test.h"
 #include "train/runs/logger.h"
 
-// Replaces write() of libc in this program: a disk may accept fewer bytes than it gets.
+// Replaces write() of libc in this program, to imitate a disk that accepts fewer bytes than it is given.
 static std::size_t most_bytes_of_a_write = SIZE_MAX;
 extern "C" ssize_t write(int descriptor, const void* data, size_t bytes) {
   return syscall(SYS_write, descriptor, data, std::min(bytes, most_bytes_of_a_write));
@@ -55,7 +55,7 @@ TEST_F(EventLogTest, GoesOnBehindWhatIsLeftOfIt) {
   EXPECT_EQ(after_resuming(line + line + "{\"st", 11, 0), line + next);  // left by a killed process
   EXPECT_EQ(after_resuming(line, 1000, 989), line + next);
   EXPECT_EQ(after_resuming(line + "{\"st", 1000, 989), line + next);
-  EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // of another log
+  EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // the offset is within a line, so it is of another log
   EXPECT_EQ(after_resuming("", 1000, 1000), next);
   EventLog(path, next.size()).write({{"step", 3}});
   EXPECT_EQ(read_bytes(path), next + "{\"step\":3}\n");
@@ -69,7 +69,7 @@ TEST_F(EventLogTest, EndsWithAWholeLineWhenTheDiskIsFull) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit limit = {15, before.rlim_max};  // four bytes of the next line
+  const rlimit limit = {15, before.rlim_max};  // leaves four bytes for the next line
   setrlimit(RLIMIT_FSIZE, &limit);
   const std::string refusal = error_of<FileError>([&] { log.write({{"step", 2}}); });
   setrlimit(RLIMIT_FSIZE, &before);

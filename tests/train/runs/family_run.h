@@ -1,4 +1,5 @@
-// Small runs of each family of models, on CIFAR files that a test has written, drawn shapes, or a text of a few words.
+// Small runs of several families of models, on CIFAR's files filled with squares, drawn shapes, or a text of a few
+// words.
 #pragma once
 #include <random>
 
@@ -28,8 +29,8 @@ inline const std::string kNfNetConfig =
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
-// The keys of every family below, and the keys of image models, each with the first result of a run that the key
-// changes.
+// Keys that vit, cct, t2t and gpt share, and keys that vit and cct share, each with the first result of a run that the
+// key changes.
 inline const std::vector<Effect> kEffectsOfBlocks{{"", "model.width=16", "shapes"},
                                                   {"", "model.ffn_width=16", "shapes"},
                                                   {"", "model.layers=2", "shapes"},
@@ -47,7 +48,7 @@ inline const std::vector<Effect> kEffectsOfImageModels{
     {"model.weight_standardization=true", "model.standardization_scope=out_ffn", "shapes"},
     {"", "model.positions=sinusoidal", "loss 1"}};
 
-// Makes images of a bright square on dark noise. The place of the square determines the class.
+// Makes images of a bright square on dark noise. The position of the square determines the class.
 inline ImageSet squares(std::int64_t count, unsigned seed) {
   ImageSet images{
       Tensor::empty({count, 32, 32, 3}, DType::u8), Tensor::empty({count}, DType::i64), {"above", "below", "left"}};

@@ -1,5 +1,6 @@
-// Fails or kills at every call that makes, reads, renames or removes a file of a run, in a first start and in a resumed
-// one. Afterwards `--resume` continues or begins at 0, and ends with the bits of an undisturbed run.
+// Makes a call that creates, reads, renames or removes a file of a run fail, or kills the process there: every 11th
+// call, or every call in soak tests, of a new run and of a resumed one. Afterwards `--resume` continues or begins at
+// step 0, and ends with the bits of an undisturbed run.
 #include <cerrno>
 #include <filesystem>
 
@@ -55,7 +56,7 @@ class RunFaults : public ProgramFiles {
     EXPECT_EQ(train("whole"), 0) << bytes("err");
   }
 
-  // Trains for `steps` updates in all. Returns the exit code, or minus the signal.
+  // Trains for `steps` updates in total. Returns the exit code, or minus the number of the signal.
   int train(const std::string& run, const Fault& fault = {}, int steps = 2) {
     const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
     SpawnedProgram program(
@@ -72,7 +73,8 @@ class RunFaults : public ProgramFiles {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  // Tests all calls of a run that begins with the files of `before`, or without files if `before` is empty.
+  // Tests every 11th call, or every call in soak tests, of a run that begins with the files of `before`, or without
+  // files if `before` is empty.
   void survives_faults(const std::string& before, int kind) {
     make_anew("counted", before);
     ASSERT_EQ(train("counted"), 0) << bytes("err");
@@ -86,8 +88,8 @@ class RunFaults : public ProgramFiles {
     }
     RecordProperty("points", points);
     EXPECT_GT(points, calls / step - 1);
-    // A checkpoint that cannot be saved at once is saved later. About four of a hundred errors stop a run; of ten
-    // errors perhaps none does.
+    // Few errors stop a run, about 4 in 100, since a checkpoint that cannot be saved is saved later. With fewer than 60
+    // errors, perhaps none stops it.
     if (kind == kKill) {
       EXPECT_GT(stopped, points * 9 / 10);
     } else if (points >= 60) {
@@ -105,7 +107,7 @@ class RunFaults : public ProgramFiles {
     if (!before.empty()) fs::copy(files_ / before, files_ / run, fs::copy_options::recursive);
   }
 
-  // Returns true if the fault stopped the run.
+  // Trains with the fault and, if that stops the run, resumes it. Returns true if the fault stopped the run.
   bool stops_and_goes_on(const Fault& fault, bool resumed) {
     SCOPED_TRACE(fmt::format("call {}, error {}", fault.at, fault.error));
     const int outcome = train("run", fault);

@@ -1,4 +1,4 @@
-// Tests trainings that start from a model, with special learning rates for some parameters and none for others.
+// Tests training that starts from a model, with separate learning rates for some parameters and others frozen.
 #include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "tests/models/vit/tiny_vit.h"
@@ -21,7 +21,7 @@ class FineTuning : public AnyFamilyRun {
     for (const std::string& one : lines_of(settings, ';')) all.push_back(one);
     return read_config(files_ / "config.toml", all);
   }
-  // Returns the task of a training from the model of "run", before its first update.
+  // Returns the task of a training that starts from the model of "run", before its first update.
   std::unique_ptr<Task> begun(const std::string& settings = "") {
     const ExperimentConfig c = config(settings);
     from_ = load_pretrained(c);
@@ -164,7 +164,7 @@ TEST_F(FineTuning, FrozenParametersStayAndStatisticsRunOn) {
   for (const auto& [name, tensor] : state) EXPECT_FALSE(identical(tensor, old.at(name))) << name;
 }
 
-// A half of 0.02 is 0.01 to the last bit.
+// Half of 0.02 is 0.01 to the last bit.
 TEST_F(FineTuning, AFactorOfAllRatesIsOneOfTheLearningRate) {
   const std::string sgd = "train.optimizer=sgd;train.momentum=0.9;train.schedule=constant;";
   ASSERT_EQ(train("factor", sgd + "train.lr=0.02;train.initial_lr=0.002;train.rates=[\"*=0.5\"]"), 0);

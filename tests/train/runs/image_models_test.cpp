@@ -1,4 +1,4 @@
-// Tests runs of all image models except the vision Transformer: keys, folding, and numbers that a family logs.
+// Tests runs of image models other than the vision Transformer: keys, folding, and numbers that a family logs.
 #include "engine/contains.h"
 #include "models/t2t/t2t.h"
 #include "tests/train/runs/family_run.h"
@@ -26,7 +26,7 @@ TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   }
 }
 
-// Tests only the keys of the model, since data and training are the vision Transformer's.
+// Tests only the keys of the model; classification_test.cpp tests the keys of data and training.
 TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
   expect_effects(kEffectsOfBlocks);
   expect_effects(kEffectsOfImageModels);
@@ -57,7 +57,7 @@ TEST_F(T2tRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"model.layers=2", "model.drop_path=0.5", "loss 1"}});
 }
 
-// Only the features and the positions keep their initial values.
+// Only the random features and the positions keep their initial values.
 TEST_F(T2tRun, DoesNotTrainFixedParametersAndLogsLengthsOfKeys) {
   ASSERT_EQ(train("run"), 0);
   const auto diagnostics = events("run", "train").at(0).at("diagnostics");

@@ -1,4 +1,4 @@
-// Tests runs that learn to predict a text, with a decoder-only Transformer on a few words.
+// Tests runs of a decoder-only Transformer that learns to predict a text of a few words.
 #include <cmath>
 
 #include "engine/contains.h"
@@ -19,7 +19,7 @@ TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
   const auto validations = events("run", "validate");
   ASSERT_EQ(validations.size(), 3u);
   const auto bits = [&](std::size_t i) { return validations[i].at("bits_per_character").get<double>(); };
-  EXPECT_LT(bits(0), std::log2(15));  // the bits of a guess among all characters and the unknown one
+  EXPECT_LT(bits(0), std::log2(15));  // guessing among 14 characters and the unknown one costs log2 15
   EXPECT_LT(bits(1), bits(0));
   EXPECT_LT(bits(2), 0.75 * std::log2(15));
   for (const json& v : validations) {
@@ -71,7 +71,7 @@ TEST_F(LanguageRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   }
 }
 
-// The saved model is the validated one. Program and test may add in another order, in f32.
+// The saved model is the validated one. The program may sum in another order than the run in this process, in f32.
 TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   write_bytes(files_ / "text/other", "l\u00f6w in haus\nrom\n");
   ASSERT_EQ(train("run", "train.steps=8;data.test=other"), 0);
@@ -80,9 +80,9 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   for (const char* score : {"loss", "perplexity", "bits_per_character"})
     EXPECT_NEAR(valid.at(score), validated.at(score), 1e-6) << score;
   EXPECT_EQ(valid.at("data"), "valid");
-  const json other = eval("");  // data.test
+  const json other = eval("");  // scores data.test
   EXPECT_EQ(other.at("data"), "test");
-  EXPECT_EQ(other.at("tokens"), 15);  // all but the first of sixteen
+  EXPECT_EQ(other.at("tokens"), 15);  // all but the first of 16 tokens are predicted
   EXPECT_EQ(other.at("characters"), 15);
   for (const char* arguments : {"--split other", "--source text/other"})
     EXPECT_EQ(eval(arguments).at("loss"), other.at("loss")) << arguments;
@@ -103,13 +103,13 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   expect_error("eval @run --data-dir @ --split no", 3, "@text/no: cannot be opened: No such file or directory");
 }
 
-// Bits are per character, whatever a token is.
+// The loss is per token, but bits are per character, whatever a token is.
 TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   ASSERT_EQ(train("run", "data.tokenizer=bpe;data.vocabulary=290"), 0);
   const json scores = parsed("eval @run --json --data-dir @ --split valid");
   const double tokens = scores.at("tokens"), characters = scores.at("characters");
-  EXPECT_LT(tokens, 0.6 * characters);  // words of three to five letters are pieces
+  EXPECT_LT(tokens, 0.6 * characters);  // some words of three to five letters are single tokens
   EXPECT_NEAR(scores.at("bits_per_character"), scores.at("loss").get<double>() * tokens / (std::log(2.0) * characters),
               1e-12);
   EXPECT_TRUE(contains(output("eval @run --data-dir @ --split valid"),
@@ -157,7 +157,7 @@ TEST_F(LanguageRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
   write_bytes(files_ / "text/w", "das alte in\n");
   write("other/c.txt", "x\n" + few_words());
   expect_effects(kEffectsOfBlocks);
-  expect_effects({{"model.width=64", "model.heads=1", "loss 1"},  // narrow models begin with even attention
+  expect_effects({{"model.width=64", "model.heads=1", "loss 1"},  // in narrower models, attention is uniform at first
                   {"", "model.context=4", "work 1"},
                   {"", "model.pre_norm=false", "shapes"},
                   {"", "model.positions=sinusoidal", "shapes"},

@@ -69,7 +69,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   output("train --set train.steps=6 --allow-config-change --resume @part");
 }
 
-// If files of a checkpoint are lost or damaged, the others stay intact.
+// Each change removes or damages one file or directory. The others stay intact.
 TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   ASSERT_EQ(train("whole").exit_code, 0);
   ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
@@ -102,10 +102,10 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   }
 }
 
-// There are warnings before and after training. If the last update leaves the warm-up, there is none.
+// The run warns before and after training. If the last update leaves the warm-up, it does not warn.
 TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   int number = 0;
-  // Returns the number of warnings about these keys in three updates, and true if a comparison marks the run.
+  // Trains for three updates. Returns the number of warnings about these keys, and true if `compare` marks the run.
   const auto warnings = [&](const std::string& norm, const std::string& meanwhile, const std::string& keys,
                             const std::string& settings) {
     const std::string run = fmt::format("warmup{}", ++number);
@@ -141,7 +141,7 @@ TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
       prepbn("norm.prepbn.warmup = 2, norm.prepbn.total = 2", "--set norm.prepbn.warmup=2 --set norm.prepbn.total=2"),
       twice);
   EXPECT_EQ(prepbn("", "--set norm.prepbn.total=3"), never);
-  EXPECT_EQ(prepbn("", "--set norm.prepbn.start=0"), never);  // without any layer normalization
+  EXPECT_EQ(prepbn("", "--set norm.prepbn.start=0"), never);  // never uses layer normalization
 }
 
 TEST_F(RunLife, NotesOptionsOfNormalizersThatItDoesNotHave) {

@@ -1,11 +1,11 @@
-// The numbers that the configuration of a `foldgrad train` run determines, by name, as text for comparison.
+// The numbers of a `foldgrad train` run that its configuration determines: by name, as text for comparison.
 #pragma once
 #include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
 
 namespace foldgrad::testing {
 
-// Numbers in the order of a run: if one of them differs, all later ones differ, too.
+// Numbers in the order in which a run computes them. If one of them differs, so do all later ones.
 const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",     "work 1",          "shapes",
                                                 "loss 1",      "gradient 1",     "moments 1",       "weights 1",
                                                 "weights end", "statistics end", "validation loss", "samples"};

@@ -127,7 +127,8 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
       for (const auto member : {&SiteRecording::q, &SiteRecording::G}) {
         const auto &a = one.sites[i].*member, &b = four.sites[i].*member;
         ASSERT_EQ(a.size(), b.size());
-        // G is the mean of products of both signs, and f32 rounds the largest. We saw errors of 7e-7 of the largest G.
+        // G is the mean of products of both signs, so its rounding error is relative to the largest product. We saw
+        // errors of 7e-7 of the largest G.
         const double tolerance = 1e-5 * std::ranges::max(a);
         for (std::size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(b[k], a[k], tolerance) << one.sites[i].site;
       }
@@ -174,7 +175,7 @@ TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
   EXPECT_TRUE(contains(r.err, " messages from other programs arrived")) << r.err;
 }
 
-// A copy of the program has no libraries next to it.
+// The program loads these libraries from its own directory, so a copy in another directory does not find them.
 TEST_F(RanksRun, ALibraryThatIsMissingIsNamed) {
   const std::string copy = files_ / "foldgrad";
   for (const auto& [variables, name, library] :
@@ -238,7 +239,8 @@ TEST_F(MpiRun, EvaluateTogether) {
   expect_failure(mpirun(1, eval("out", "no") + " --device cpu" + other), 2, "all ranks must have the same model");
 }
 
-// Batch norm uses all rows, or those of each rank; then rank 0's statistics are kept at the end of every update.
+// With norm.sync, batch norm uses the rows of all ranks. Without it, each rank uses its own rows, and rank 0's
+// statistics are kept at the end of every update.
 TEST_F(RanksRun, StatisticsOfEachRankAreOthers) {
   for (const char* sync : {"true", "false"})
     ASSERT_EQ(train(sync, std::string(kFour) + "--set norm.name=bn --set norm.sync=" + sync).exit_code, 0);
@@ -248,7 +250,7 @@ TEST_F(RanksRun, StatisticsOfEachRankAreOthers) {
 
 class SharedValidation : public AnyFamilyRun {
  protected:
-  // Scores the model with which a configuration begins.
+  // Scores the initial model of a configuration.
   Validation validation(Communicator* communicator) {
     const ExperimentConfig config = read_config(files_ / "config.toml");
     return make_task(config, files_ / config.data_directory(), "", Device::cpu)->validate(communicator);

@@ -31,7 +31,7 @@ class RecordingRuns : public TinyRun {
 TEST_F(RecordingRuns, EndInTheSameBits) {
   struct Row {
     const char *device, *norm;
-    int batches;  // of an update
+    int batches;  // in each update
   };
   std::vector<Row> rows = {
       {"cpu", "un", 2}, {"cpu", "bn", 2}, {"cpu", "prepbn", 1}, {"cpu", "ln", 2}, {"cpu", "none", 1}};
@@ -52,7 +52,7 @@ TEST_F(RecordingRuns, EndInTheSameBits) {
   }
 }
 
-// The normalizer's own record of its last iteration is an independent record.
+// The normalizer also keeps its last iteration, independently of the recording.
 TEST_F(RecordingRuns, HaveWhatTheNormalizerKeeps) {
   expect_trained("run", kRecord);
   const Recording end = read_recording(path("run", "end"));
@@ -61,7 +61,7 @@ TEST_F(RecordingRuns, HaveWhatTheNormalizerKeeps) {
   EXPECT_EQ(end.normalizer, "un");
   for (const SiteRecording& s : end.sites) {
     const std::vector<float> q = state.at(s.site + ".win_sq")
-                                     .values<float>(),  // has two iterations; the fifth is in slot 1
+                                     .values<float>(),  // the window has two slots; iteration 5 is in slot 1
         G = state.at(s.site + ".win_g").values<float>(), psi = state.at(s.site + ".psi_ema").values<float>();
     for (int c = 0; c < 16; ++c) {
       EXPECT_EQ(s.q[16 + c], q[16 + c]) << s.site;

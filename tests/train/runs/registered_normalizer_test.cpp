@@ -1,4 +1,4 @@
-// Trains, verifies, folds and exports a normalizer that does not belong to the library, like the library's own.
+// Trains, verifies, folds and exports normalizers that do not belong to the library, like the library's own.
 #include <filesystem>
 
 #include "models/fold/model.h"
@@ -17,7 +17,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = (1 + tanh(slope)) x + bias, with gains between 0 and 2. Its recording begins with a parameter, not with x.
+// y = (1 + tanh(slope)) x + bias, with gains between 0 and 2. The first recorded operation takes a parameter, not x.
 class BoundedGain : public Normalizer {
  public:
   explicit BoundedGain(const NormalizerSite& s)
@@ -40,7 +40,7 @@ class BoundedGain : public Normalizer {
   Parameter slope_, bias_;
 };
 
-// Does the same for x divided by its root mean square.
+// Applies the same map to x divided by its root mean square.
 class BoundedRms final : public BoundedGain {
  public:
   using BoundedGain::BoundedGain;
@@ -58,7 +58,7 @@ class BoundedRms final : public BoundedGain {
   }
 };
 
-// y = sigmoid(slope) x, without a form for inference.
+// y = sigmoid(slope) x, without an inference form.
 class OpaqueGain final : public Normalizer {
  public:
   explicit OpaqueGain(const NormalizerSite& s) : Normalizer(s), slope_(s.parameter("slope", 0)) {}
@@ -96,7 +96,7 @@ TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfigurationAndFolds) {
   EXPECT_EQ(model->config().normalizer_options.at("slope"), "0.5");
   for (Normalizer* norm : model->normalizers()) {
     const std::vector<float> slopes = norm->parameters()[0]->value.values<float>();
-    for (float slope : slopes) EXPECT_NEAR(slope, 0.5, 0.1);  // five updates of at most some 0.01
+    for (float slope : slopes) EXPECT_NEAR(slope, 0.5, 0.1);  // each of five updates changes it by about 0.01 at most
     EXPECT_NE(slopes, std::vector<float>(slopes.size(), 0.5f)) << norm->site();
   }
   expect_folds(run, {.tied = FoldOptions::Tied::untie});
@@ -120,7 +120,7 @@ TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
   }
 }
 
-// The gain is not a separate parameter and stays; the bias folds.
+// The gain is not a separate parameter, so it stays in the normalizer; only the bias is folded.
 TEST_F(RegisteredNormalizer, OfOneThatStaysTheBiasFolds) {
   Transformer model(tiny_config("bounded_rms"), 3);
   randomize(model, 5, 0.15);
@@ -172,7 +172,7 @@ TEST_F(RegisteredNormalizer, StaysWhereItClaimsNothing) {
   }
 }
 
-// In this graph, the site does not compute the normalizer's inference form.
+// If the site has recorded other operations than the normalizer's, it is not folded.
 TEST_F(RegisteredNormalizer, IsNotFoldedWhereAnotherRecordingStandsAtItsSite) {
   Tape tape;
   Parameter W{"fc.weight", randn({2, 2}, 1)};

@@ -12,7 +12,7 @@ namespace {
 
 class TrainRobustness : public TinyRun {
  protected:
-  // Starts the program. Files may have at most `file_limit` bytes, so that the disk seems full.
+  // Starts the program with a limit of `file_limit` bytes per file, so that the disk seems full.
   SpawnedProgram spawn(const std::string& arguments, rlim_t file_limit = RLIM_INFINITY) {
     return SpawnedProgram(arguments + " >" + files_ / "out" + " 2>" + files_ / "err", [=] {
       std::signal(SIGXFSZ, SIG_IGN);  // makes writing fail with EFBIG
@@ -52,7 +52,8 @@ TEST_F(TrainRobustness, SignalsAnywhereLeaveTheBitsAndTheEventsOfTheUndisturbedR
       const std::uintmax_t bytes_then = size_of(log);
       SpawnedProgram child = spawn(arguments(part, kMany + "--resume"));
       if (sent < signals) {
-        // An update writes about ten bytes and a validation 2,000, so the signal comes anywhere in up to 20 updates.
+        // On average an update adds about 60 bytes to the log, and a validation about 2,000, so the signal comes
+        // anywhere in the next 40 updates or so.
         wait_until([&] { return size_of(log) != bytes_then || child.ended(); });
         const std::uintmax_t goal = size_of(log) + random() % 2500;
         wait_until([&] { return size_of(log) >= goal || child.ended(); });
@@ -93,7 +94,7 @@ TEST_F(TrainRobustness, NoTimeIsNegativeWhereClocksGoBack) {
   }
 }
 
-// Below 64 KiB a command used to end with SIGSEGV.
+// With a stack below 64 KiB, commands used to end with SIGSEGV. This one has 32 KiB.
 TEST_F(TrainRobustness, ASmallStackIsEnough) {
   SpawnedProgram program(arguments("out") + " >/dev/null 2>&1", [] {
     const rlimit small{32 << 10, 32 << 10};
@@ -111,7 +112,7 @@ TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   set_file_limit(child.pid(), RLIM_INFINITY);
   EXPECT_EQ(child.exit_code(), 0) << errors();
   expect_same_numbers("whole", "part", "step-00000005");
-  EXPECT_EQ(events("part", "layers").size(), 2u);  // the log, too, was full
+  EXPECT_EQ(events("part", "layers").size(), 2u);  // the log could not be written for a time, either
   ASSERT_EQ(train("part", "--resume").exit_code, 0);
   for (const char* kind : {"train", "validate", "layers", "end"})
     EXPECT_EQ(timeless_events("whole", kind), timeless_events("part", kind)) << kind;

@@ -1,4 +1,4 @@
-// Runs within the test's process. Settings change a configuration that is as small as possible.
+// Runs in the process of the test. Their settings change a configuration that is as small as possible.
 #pragma once
 #include "engine/cpu/threads.h"
 #include "tests/harness/compare.h"

@@ -1,4 +1,4 @@
-// Tests setting up a run from its configuration, and the saved description of a run.
+// Tests how a run is set up from its configuration, and the saved description of a run.
 #include "train/runs/setup.h"
 
 #include <algorithm>
@@ -145,7 +145,8 @@ TEST(TrainingSetup, PatternsGiveParametersRatesOfTheirOwnOrNone) {
     EXPECT_EQ(groups[i].weight_decay, want[i].weight_decay) << i;
     EXPECT_EQ(names(groups[i]), want[i].parameters) << i;
   }
-  // Groups: head 5 x 8 + 5; fc2 8 x 12; patches 8 x 12 + 8, positions 5 x 8, norms 4 x 8; fc1 12 x 8 + 12, a bias of 8.
+  // The factor is 1 for the head (5 x 8 + 5), 0.5 for fc2's weight (8 x 12), 0.25 for patches (8 x 12 + 8), positions
+  // (5 x 8) and norms (4 x 8), and 0 for fc1 (12 x 8 + 12) and fc2's bias (8).
   EXPECT_EQ(learning_rates(model, groups),
             "learning rates: 45 parameters x 1, 96 parameters x 0.5, 176 parameters x 0.25, 116 parameters x 0, 288 "
             "frozen");

@@ -1,5 +1,5 @@
-// A second family of models needs only its row to pass through runs, files, folding and checks. It is as small as
-// possible: it classifies points of three clusters with a linear layer, a normalizer and a linear layer.
+// A new family of models needs only to be registered to work in runs, files, folding and checks. This one is as small
+// as possible: it classifies points of three clusters with a linear layer, a normalizer and another linear layer.
 #include <cmath>
 
 #include "models/blocks/layers.h"

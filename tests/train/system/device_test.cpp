@@ -1,4 +1,4 @@
-// Tests the meanings of --device.
+// Tests how --device is parsed, and which device it selects.
 #include "train/system/device.h"
 
 #include "engine/device.h"
@@ -40,7 +40,7 @@ TEST(RequireDevice, ChoosesForAllThatFollows) {
   EXPECT_EQ(name_of_chosen(Device::cpu), "cpu");
   EXPECT_EQ(message_of([] { require_device("tpu"); }), "--device tpu: must be auto, cpu, cuda, cuda:N or emulated");
   if (!cuda_is_emulated()) return;
-  EXPECT_EQ(require_device("auto"), Device::cpu);  // the emulation is only for tests
+  EXPECT_EQ(require_device("auto"), Device::cpu);  // never the emulation, which is only for tests
   EXPECT_EQ(require_device("emulated:1"), Device::cuda);
   EXPECT_EQ(cuda_device(), 1);
   EXPECT_EQ(name_of_chosen(Device::cuda), "emulated:1");

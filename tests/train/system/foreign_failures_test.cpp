@@ -1,4 +1,5 @@
-// Failures outside of this program, or caused by its input files, must have our message and our exit code.
+// Failures of the environment, such as a lack of memory, and malformed input files must give the program's own messages
+// and exit codes.
 #include "tests/train/model_program.h"
 #include "train/tasks/translation/sentence_piece.h"
 
@@ -16,20 +17,20 @@ TEST(Environment, ThreadsAreCheckedLikeTheOption) {
   for (const char* threads : {"1", "1024", "4,2"}) EXPECT_EQ(norms(threads).exit_code, 0) << threads;
 }
 
-// AddressSanitizer needs terabytes of addresses. CUDA's libraries need gigabytes. If these do not fit, the system's
-// loader ends the program before it has begun.
+// The limit of 700 MB is too low for AddressSanitizer, which needs terabytes of addresses, and for CUDA's libraries,
+// which need gigabytes: the system's loader would end the program before main().
 #if !defined(__SANITIZE_ADDRESS__) && !defined(FOLDGRAD_HAVE_CUBLAS) && !defined(FOLDGRAD_HAVE_CUDNN)
 TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
   const TemporaryDirectory files;
   write_bytes(files / "c.toml", "[data]\ntask = 'numbers'\ntrain_pairs = 10\nvalid_pairs = 2\n[model]\nheads = 4\n");
-  // In each parallel region, libgomp makes a team of one thread again, and ends the process if there is no memory for
-  // it. It keeps a team of two.
+  // There are two threads, since libgomp keeps a team of two. It would allocate a team of one again in each parallel
+  // region, and end the process if that fails.
   const auto train = [&](const std::string& set) {
     return run_after("OMP_NUM_THREADS=2; ulimit -v 700000; ",
                      "train " + files / "c.toml" + " --out " + files / "run" + " --set " + set);
   };
-  // One allocation is too large; then small ones continue until nothing is left. In both cases destructors have no
-  // memory either.
+  // The first setting makes one allocation too large. The second makes small allocations until nothing is left, so
+  // destructors must not need memory, either.
   for (const char* set : {"model.ffn_width=2000000000", "model.encoder_layers=2000000 --set model.width=32"}) {
     const ProgramResult r = train(set);
     EXPECT_EQ(r.exit_code, 6) << set << r.err;
@@ -79,7 +80,7 @@ TEST_F(ForeignModel, TextOfTheFileIsCutAndEscaped) {
 TEST_F(ForeignModel, ABadPieceIsABadModel) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   std::string model = SentencePiece::train({"ein haus", "das haus"}, 13).model();
-  const std::size_t at = model.find("\xe2\x96\x81");  // the mark of a word's beginning
+  const std::size_t at = model.find("\xe2\x96\x81");  // U+2581, which marks the beginning of a word
   ASSERT_NE(at, model.npos);
   model[at] = '\0';
   write_bytes(files_ / "m/vocabulary/sentencepiece.model", model);

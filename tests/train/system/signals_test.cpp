@@ -1,4 +1,4 @@
-// Signals must reach the program, but no thread that runs kernels.
+// Signals must reach the program without interrupting a thread that runs kernels.
 #include "train/system/signals.h"
 
 #include "tests/train/spawned_program.h"
@@ -36,7 +36,7 @@ TEST_F(Signals, EveryThreadButOneBlocksThem) {
 }
 
 TEST_F(Signals, AStormOfThemChangesNoBit) {
-  for (const char* name : {"train.de", "train.en"}) {  // matrices for which oneDNN generates code
+  for (const char* name : {"train.de", "train.en"}) {  // large batches, for whose products oneDNN generates code
     std::string text;
     for (int i = 0; i < 20; ++i) text += bytes(name);
     write_bytes(files_ / name, text);
@@ -69,7 +69,7 @@ TEST_F(Signals, HangingUpSavesUnlessItIsIgnored) {
 }
 
 TEST_F(Signals, BeforeTheFirstUpdateThereIsNothingToSave) {
-  // The run first makes 200,000 pairs.
+  // The run first makes 200,000 pairs, so the signal arrives before the first update.
   SpawnedProgram program(quiet(arguments("run", "--set data.task=numbers --set train.steps=10")));
   wait_until([&] { return program.has("SigCgt", SIGTERM) || program.ended(); });
   program.send(SIGTERM);
@@ -82,7 +82,7 @@ TEST_F(Signals, OneEndsACommandThatDoesNotTrain) {
   ASSERT_EQ(train("run").exit_code, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     int ends[2];
-    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);  // nothing is ever written to the pipe
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);  // an input that never comes
     SpawnedProgram program(quiet("translate " + files_ / "run"), [&] { dup2(ends[0], STDIN_FILENO); });
     wait_until([&] { return program.status("Threads") != "1" || program.ended(); });
     program.send(signal);

@@ -13,7 +13,7 @@ namespace {
 enum Fault { kClosed, kFull, kBroken };
 constexpr const char* kFaultNames[] = {"closed", "full", "broken"};
 
-// Makes `stream` closed, full or broken. Called in the child.
+// Replaces `stream` by a closed, full or broken one. Called in the child process.
 void spoil(int stream, Fault fault) {
   int pipe_ends[2] = {};
   if (fault == kClosed) {
@@ -34,7 +34,7 @@ class Streams : public TinyRun {
     write_safetensors(files_ / "ids", {{"source", ids}, {"input", ids}});
   }
 
-  // Replaces @ by the directory of the files, and # by a new name.
+  // Replaces each @ by the directory of the files, and each # by a new path in it.
   std::string filled(std::string arguments) {
     for (std::size_t at = 0; (at = arguments.find_first_of("@#", at)) != std::string::npos;)
       arguments.replace(at, 1, files_.path() + (arguments[at] == '@' ? "/" : "/new" + std::to_string(++names_)));
@@ -122,7 +122,7 @@ TEST_F(Streams, NoFileTakesTheNumberOfAClosedStream) {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     const std::string name = "closed" + std::to_string(stream);
     run("train @config.toml --data-dir @ --out @" + name, stream, kClosed);
-    EXPECT_EQ(events(name, "end").size(), 1u);  // every line of the log is JSON
+    EXPECT_EQ(events(name, "end").size(), 1u);  // events() also fails if a line of the log is not JSON
     expect_same_numbers("run", name, "step-00000005");
   }
 }
@@ -135,7 +135,7 @@ TEST_F(Streams, WhatCannotBeReadIsNoEndOfTheText) {
     EXPECT_EQ(r.out, "") << from;
     EXPECT_EQ(r.err, std::string("error: stdin: cannot be read: ") + reason + "\n") << from;
   }
-  // The connection breaks in the fourth line, since one end is closed before it has read the data sent to it.
+  // The connection breaks in the third line: closing an end that has unread data resets the other end.
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const std::string text = bytes("train.de"), sent = text.substr(0, text.find('\n', text.find('\n') + 1) + 5);

@@ -1,4 +1,4 @@
-// Tests text in other forms: base64, JSON, words, and text for a terminal.
+// Tests base64, splitting into words, text for a terminal, and reading JSON.
 #include "engine/files/file.h"
 #include "tests/harness/file_test.h"
 #include "train/data/lines.h"
@@ -10,14 +10,14 @@
 namespace foldgrad::testing {
 namespace {
 
-// The test vectors are those of RFC 4648, section 10, and bytes that are not letters.
+// The test vectors of RFC 4648, section 10, and bytes that are encoded as + and /.
 TEST(Base64, TestVectors) {
   const char* const want[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
   for (std::size_t n = 0; n <= 6; ++n) EXPECT_EQ(base64(std::string("foobar").substr(0, n)), want[n]);
   EXPECT_EQ(base64(std::string("\xfb\xff\x00", 3)), "+/8A");
 }
 
-// The words are those of Python's str.split().
+// Splits at the same characters as Python's str.split().
 TEST(SplitWords, WhiteSpaceIsThatOfUnicode) {
   using Words = std::vector<std::string>;
   for (const char* space : {" ", "\t", "\r", "\x1c", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028",
@@ -39,9 +39,9 @@ TEST(InQuotes, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(in_quotes("plain, \u00e9\U0001f600"), "\"plain, \u00e9\U0001f600\"");
   EXPECT_EQ(in_quotes("\x1b[31m\x7f\n\t\r"), "\"\\x1b[31m\\x7f\\n\\t\\r\"");
   EXPECT_EQ(in_quotes(std::string("a\0b", 3)), "\"a\\x00b\"");
-  EXPECT_EQ(in_quotes("\xc2\x9b"), "\"\\x9b\"");  // a control character of one byte in other encodings
+  EXPECT_EQ(in_quotes("\xc2\x9b"), "\"\\x9b\"");  // U+009B begins control sequences, like ESC [
   EXPECT_EQ(in_quotes("\u202eabc\u2066\u2028"), "\"\\u202eabc\\u2066\\u2028\"");
-  EXPECT_EQ(in_quotes("\u200e\u200f\u200d"), "\"\\u200e\\u200f\u200d\"");  // marks of direction, but not joiners
+  EXPECT_EQ(in_quotes("\u200e\u200f\u200d"), "\"\\u200e\\u200f\u200d\"");  // escapes direction marks, but not joiners
   EXPECT_EQ(in_quotes("a\xff\xc3"), "\"a\\xff\\xc3\"");
 }
 
@@ -51,7 +51,7 @@ TEST(InQuotes, CutsBehindEightyCharacters) {
   std::string wide, kept;
   for (int i = 0; i < 100; ++i) wide += "\U0001f600";
   for (int i = 0; i < 80; ++i) kept += "\U0001f600";
-  EXPECT_EQ(in_quotes(wide), '"' + kept + "\"...");  // characters, not bytes
+  EXPECT_EQ(in_quotes(wide), '"' + kept + "\"...");  // counts characters, not bytes
   EXPECT_EQ(in_quotes(std::string(500, 'a') + "\xff"), '"' + std::string(80, 'a') + "\"...");
   EXPECT_EQ(in_quotes("a" + wide), "\"a" + kept.substr(4) + "\"...");
 }
@@ -100,7 +100,7 @@ TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
   EXPECT_EQ(error(std::string("{}\0", 3)), "@a.json: is not JSON at byte 3");
 }
 
-// The file is sparse and has a terabyte.
+// The file is sparse and has 1 TiB. read_json() rejects its size, read_lines() its first zero byte.
 TEST_F(JsonFile, IsNotLargerThanWhatIsReadWhole) {
   write("a.json", "{}");
   std::filesystem::resize_file(files_ / "a.json", std::uintmax_t(1) << 40);

@@ -1,4 +1,4 @@
-// Tests config.json, inputs of `foldgrad run`, and exports of models that classify images or predict text.
+// Tests config.json and inputs of models that classify images or predict text, and exports to ONNX that are rejected.
 #include "train/tasks/families.h"
 
 #include "engine/files/file.h"
@@ -67,7 +67,7 @@ TYPED_TEST(FamilyJson, WhatIsWrittenReadsBackTheSame) {
   const Config written = unusual<TypeParam>();
   Config again = parse_config_json<Config>(nlohmann::json::parse(config_json(written).dump()));
   EXPECT_EQ(again.normalizer_options.at("window"), "3");
-  again.normalizer_options = written.normalizer_options;  // the file has those with defaults too
+  again.normalizer_options = written.normalizer_options;  // the file also has the options with default values
   EXPECT_EQ(again, written);
 }
 
@@ -75,7 +75,8 @@ int parameters_to_expect(const TokenModelConfig&) { return 5; }
 int parameters_to_expect(const SwinConfig& config) { return int(2 + 2 * config.stages()); }
 int parameters_to_expect(const GptConfig& config) { return config.has_learned_positions() ? 4 : 3; }
 
-// Sizes that do not match a file must not take memory. A Cct with one convolution has as many channels as an image.
+// Sizes that do not match a file must be rejected before the model takes memory. A Cct with only one convolution
+// applies it to the image, so it has 3 input channels.
 TYPED_TEST(FamilyJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   for (const auto& config : {unusual<TypeParam>(), Kinds<TypeParam>::few("ln").front()}) {
     const TypeParam model(config, std::nullopt);

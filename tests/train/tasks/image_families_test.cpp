@@ -1,4 +1,4 @@
-// Tests keys and config.json of the families of image classifiers with lists of sizes, EfficientNet-Lite and NFNet.
+// Tests keys and config.json of ConvNeXt, EfficientNet-Lite, NFNet, T2T and Swin.
 #include <fmt/format.h>
 
 #include "models/convnext/convnext.h"
@@ -14,12 +14,13 @@
 namespace foldgrad::testing {
 namespace {
 
-// Checks that a configuration with window = 3 reads back the same, and that the model has the parameters to expect.
+// Checks that `written`, which must have the option window = 3, reads back the same from config.json, and that the
+// model has the expected parameters.
 template <class M>
 void expect_kept(const typename M::Config& written) {
   auto again = parse_config_json<typename M::Config>(nlohmann::json::parse(config_json(written).dump()));
   EXPECT_EQ(again.normalizer_options.at("window"), "3");
-  again.normalizer_options = written.normalizer_options;  // the file has those with defaults too
+  again.normalizer_options = written.normalizer_options;  // the file also has the options with default values
   EXPECT_EQ(again, written);
   const M model(written, std::nullopt);
   const NamedTensors values = model.values();
@@ -125,7 +126,8 @@ TEST(T2tJson, IsKeptAndRefusesSizesThatAreNone) {
   EXPECT_TRUE(contains(message_with(config, "positions", "random"), "there is no key model.positions"));
 }
 
-// Windows of 7 do not divide a map of 8 pixels, the smallest for four stages.
+// With four stages, the smallest image has 32 pixels and its first map has 8 x 8. Windows of 7 do not divide this map,
+// so they need a larger image.
 TEST(SwinKeys, TheSmallestImageIsOneThatWindowsFit) {
   for (const auto& [window, side] : {std::pair(4, 32), {6, 96}, {7, 224}, {100, 32}}) {
     SwinConfig config;

@@ -1,4 +1,4 @@
-// Tests the ring that uploads use.
+// Tests the ring buffer through which copies to the device go.
 #include "engine/cuda/runtime/staging_ring.h"
 
 #include <algorithm>

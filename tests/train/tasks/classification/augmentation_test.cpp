@@ -41,8 +41,8 @@ std::string reds(const Bytes& image) {
   return text;
 }
 
-// A 2 x 2 image has 9 crops with a border of 1, listed here. In 900 epochs each occurs about 100 times. The number has
-// a binomial distribution of deviation 9.4; it is beyond 5 deviations for one in a million seeds.
+// With a border of 1, a 2 x 2 image has the 9 crops listed here. In 900 epochs each occurs about 100 times. Its count
+// is binomial with a standard deviation of 9.4, and is off by more than 5 deviations for one seed in a million.
 TEST(Augmentation, AUG_1_EveryCropIsAsLikely) {
   const ImageSet images = numbered(2, 2);
   std::map<std::string, int> times{{"0 0 0 1 ", 0}, {"0 0 1 2 ", 0}, {"0 0 2 0 ", 0}, {"0 1 0 3 ", 0}, {"1 2 3 4 ", 0},
@@ -72,12 +72,12 @@ TEST(Augmentation, AUG_1_CropsAreTheWindowsOfThePaddedImage) {
       windows.insert(window);
     }
   ASSERT_EQ(windows.size(), 25u);
-  // The probability that 500 epochs miss one of them is 4e-8.
+  // The probability that 500 epochs miss one of the 25 windows is 4e-8.
   for (std::int64_t epoch = 0; epoch < 500; ++epoch) seen.insert(augmented(a, images, 0, 1, epoch));
   EXPECT_EQ(seen, windows);
 }
 
-// 1,000 of 2,000 images are mirrored, with a deviation of 22.4. We allow 5 deviations.
+// About 1,000 of the 2,000 epochs mirror the image, with a standard deviation of 22.4. We allow 5 deviations.
 TEST(Augmentation, AUG_2_HalfOfTheImagesAreMirrored) {
   const ImageSet images = numbered(1, 3);
   int mirrored = 0, changes = 0;
@@ -93,7 +93,8 @@ TEST(Augmentation, AUG_2_HalfOfTheImagesAreMirrored) {
   EXPECT_NEAR(changes, 1000, 112);
 }
 
-// The first epoch mirrors half of the images. Every later epoch mirrors those that the epoch before did not mirror.
+// The first epoch mirrors half of the images. Every later epoch mirrors exactly the images that the previous epoch did
+// not mirror.
 TEST(Augmentation, AUG_3_AlternatingFlip) {
   ImageSet images{Tensor::empty({2000, 1, 2, 3}, DType::u8), Tensor::zeros({2000}, DType::i64), {"only"}};
   for (std::int64_t k = 0; k < images.pixels.size(); ++k)
@@ -109,7 +110,8 @@ TEST(Augmentation, AUG_3_AlternatingFlip) {
   EXPECT_NEAR(first, 1000, 112);
 }
 
-// The squares have side 2 in an image of 3 x 1. Around rows 0, 1 and 2 they hide row 0, rows 0 and 1, and rows 1 and 2.
+// The image has 3 x 1 pixels, and the holes are squares of side 2. A hole around row 0, 1 or 2 hides row 0, rows 0 and
+// 1, or rows 1 and 2.
 TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
   const ImageSet images = numbered(3, 1);
   std::map<std::string, int> times{{"0 2 3 ", 0}, {"0 0 3 ", 0}, {"1 0 0 ", 0}};
@@ -118,10 +120,10 @@ TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
   for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // 5 deviations of 14.1 each
 }
 
-// Crop and cutout have many places: 81 crops and 1,024 holes, mirrored or not. So two images, or two epochs, agree only
+// There are 81 crops and 1,024 holes, each with and without mirroring. So two images, epochs or seeds hardly ever agree
 // by chance.
 TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
-  ImageSet images = counting_images(2, 32, 32, 1);  // the second is to equal the first
+  ImageSet images = counting_images(2, 32, 32, 1);  // the next line makes both images equal
   std::copy_n(images.image(0), images.image_bytes(), images.pixels.data<std::uint8_t>() + images.image_bytes());
   const Augmentation a{.crop = 4, .flip = Flip::random, .cutout = 8};
   const Bytes image = augmented(a, images, 0, 1, 0);
@@ -132,8 +134,8 @@ TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
   EXPECT_EQ(augmented({}, images, 1, 1, 0), images.pixels.slice(1, 2).values<std::uint8_t>());
 }
 
-// Each epoch draws one of fifteen operations and the sign of its magnitude. Over 600 epochs every operation occurs with
-// either sign, about as often as expected.
+// Each of 600 epochs draws one of 15 operations and the sign of its magnitude. So every operation occurs about 20 times
+// with either sign.
 TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
   const ImageSet images = counting_images(2, 8, 8, 1);
   const Augmentation a{.rand_augment = {.operations = 1, .magnitude = 7}, .fill = {1, 2, 3}};
@@ -152,7 +154,8 @@ TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
   for (const auto& [pixels, count] : expected) EXPECT_NEAR(times[pixels], count, 5 * std::sqrt(count));
 }
 
-// Random numbers are indices of operations, so with another order a resumed run would continue with other images.
+// Random numbers select operations by index. If the order of the operations changed, a resumed run would continue with
+// other images.
 TEST(Augmentation, RandAugmentsOperationsKeepTheirOrder) {
   std::string names;
   for (const PictureOp& op : kPictureOps) names += op.name + std::string(" ");
@@ -161,7 +164,8 @@ TEST(Augmentation, RandAugmentsOperationsKeepTheirOrder) {
             "colour contrast brightness sharpness ");
 }
 
-// Each operation has its own random numbers, and cutout comes after them.
+// The hole covers the whole image, so only the fill colour is left if cutout comes after the operations. Each operation
+// draws its own random numbers, so two operations must differ from one in some epoch.
 TEST(Augmentation, RandAugmentComesBeforeCutout) {
   const ImageSet images = counting_images(1, 8, 8, 1);
   const Augmentation cut{.rand_augment = {.operations = 3, .magnitude = 10}, .cutout = 16, .fill = {1, 2, 3}};
@@ -232,8 +236,8 @@ const PictureOp* operation(const std::string& name) {
   return found == kPictureOps.end() ? nullptr : &*found;
 }
 
-// Pillow truncates the result of bilinear interpolation, and we round it, which changes one gray level. Everything else
-// is exact.
+// Pillow truncates the result of bilinear interpolation, whereas we round it, so values may differ by one gray level.
+// All other operations agree exactly.
 TEST(Pillow, RND_1_RND_2_RND_3_RND_4_RND_5_DoesTheSame) {
   int compared = 0;
   for (const auto& [name, tensor] : golden().tensors) {
@@ -252,7 +256,7 @@ TEST(Pillow, RND_1_RND_2_RND_3_RND_4_RND_5_DoesTheSame) {
   EXPECT_EQ(compared, 30);
 }
 
-// Half of the pixels have the lightest gray, which the step of [RND-2] leaves out: (4 - 2) 255 / 255 = 2.
+// The step of [RND-2] leaves out the lightest gray, which half of the pixels have: (4 - 2) 255 / 255 = 2.
 TEST(Pillow, RND_2_EqualizesWithoutTheLastLevel) {
   Bytes pixels(4 * 255 * 3, 10);
   std::fill(pixels.begin() + 2 * 255 * 3, pixels.end(), 200);
@@ -261,7 +265,8 @@ TEST(Pillow, RND_2_EqualizesWithoutTheLastLevel) {
   EXPECT_EQ(pixels.back(), (2 / 2 + 2 * 255) / 2);
 }
 
-// One level cannot be spread, and 254 pixels below the last are fewer than 255 levels.
+// Autocontrast cannot spread a single level. Equalize has the step 254 / 255, which is 0, since 254 pixels are below
+// the last level; it then changes nothing.
 TEST(Pillow, RND_1_RND_2_LeaveWhatHasTooFewLevels) {
   Bytes pixels(255 * 3, 7);
   operation("autocontrast")->apply({1, 255, {0, 0, 0}, pixels.data()}, 0);
@@ -272,7 +277,8 @@ TEST(Pillow, RND_1_RND_2_LeaveWhatHasTooFewLevels) {
   EXPECT_EQ(pixels, before);
 }
 
-// Pillow rounds between rows and columns, and we do not.
+// Pillow scales rows and columns one after the other and rounds in between; we round only at the end, so values may
+// differ by 1.
 TEST(Pillow, PIC_1_ScalesTheSame) {
   for (const std::int64_t size : {1, 7, 32, 41, 50}) {
     const Picture got = square(picture("large"), size), want = picture("square " + std::to_string(size));

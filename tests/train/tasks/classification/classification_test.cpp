@@ -1,4 +1,4 @@
-// Tests scores and exhibits of classification, and validation of any task.
+// Tests scores and exhibits of classification, and examples of a validation.
 #include <cmath>
 #include <limits>
 
@@ -25,7 +25,7 @@ ClassificationScores scores_of(const std::vector<double>& logits, const std::vec
 }
 
 TEST(ClassificationScores, CLS_1_CLS_2_WorkedByHand) {
-  // The label has the largest logit, the second largest, the fifth, and the smallest.
+  // In the four rows, the label has the largest logit, the second largest, the fifth largest, and the smallest.
   const ClassificationScores scores =
       scores_of({3, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 5, 4, 3, 2, 1, 0, 5, 4, 3, 2, 1, 0}, {0, 0, 4, 5});
   EXPECT_EQ(scores.images(), 4);
@@ -109,7 +109,8 @@ class Exhibits : public ::testing::Test {
 
   const std::vector<std::string> classes_{"cat", "dog", "eel"};
   const ImageSet images_ = counting_images(4, 2, 3, 3);  // labels 0, 1, 2, 0
-  // The third image is classified correctly. The fourth is worst, then the second and the first.
+  // Only the third image is classified correctly. The fourth has the largest loss, followed by the second and the
+  // first.
   const Tensor logits_ = Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, -9, 0, 9});
 };
 
@@ -188,8 +189,8 @@ TEST_F(Exhibits, TrainingImagesAreShownAsTheyAreLearntFrom) {
     EXPECT_FALSE(augmented_exhibit(a, images_, {0, 1}, 1).is_null());
 }
 
-// In translation, a sentence has padding in some batches and not in others. Padding does not change the values that
-// compare layers.
+// The sentences of a translation batch differ in length. The layer outputs of a sentence must not depend on the other
+// sentences of its batch.
 TEST(ValidationExamples, OfTranslationAreTheSameInAnyBatch) {
   const TemporaryDirectory files;
   const Vocabulary vocabulary = Vocabulary::numbers();

@@ -18,7 +18,8 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 using Labels = std::vector<std::int64_t>;
 
-// Returns sqrt(n) times the largest difference between the distribution of the lambdas of n steps and `cdf`.
+// Returns Kolmogorov's statistic for the lambdas of n steps: sqrt(n) times the largest difference between their
+// empirical distribution and `cdf`.
 double kolmogorov(double a, int n, const std::function<double(double)>& cdf) {
   std::vector<double> lambdas;
   for (int step = 0; step < n; ++step) lambdas.push_back(draw_mix({.mixup = a}, 1, 1, 7, step).lambda);
@@ -31,8 +32,8 @@ double kolmogorov(double a, int n, const std::function<double(double)>& cdf) {
   return worst * std::sqrt(double(n));
 }
 
-// By Kolmogorov's bound, a value beyond 2.2 occurs for one in 8,000 seeds. The densities are 1 / (pi sqrt(x (1 - x))),
-// 1, and 6 x (1 - x).
+// Kolmogorov's bound 2 exp(-2 * 2.2^2) says that the statistic exceeds 2.2 for one seed in 8,000. For a = 0.5, 1 and 2,
+// lambda has the densities 1 / (pi sqrt(x (1 - x))), 1 and 6 x (1 - x).
 TEST(Mix, MIX_1_LambdaIsFromTheBetaDistribution) {
   constexpr int kSteps = 20000;
   EXPECT_LT(kolmogorov(0.5, kSteps, [](double x) { return 2 / std::numbers::pi * std::asin(std::sqrt(x)); }), 2.2);
@@ -46,7 +47,7 @@ TEST(Mix, MIX_1_SmallAndLargeParametersGiveNumbers) {
     const double small = draw_mix({.mixup = 1e-4}, 1, 1, 1, step).lambda;
     EXPECT_TRUE(small >= 0 && small <= 1) << small;
     above += small > 0.5;
-    // lambda has the deviation 1 / sqrt(8 a + 4) = 3.5e-4.
+    // The standard deviation of lambda is 1 / sqrt(8 a + 4) = 3.5e-4.
     EXPECT_NEAR(draw_mix({.mixup = 1e6}, 1, 1, 1, step).lambda, 0.5, 5 * 3.6e-4);
   }
   EXPECT_NEAR(above, 50, 25);  // 5 deviations of 5
@@ -75,8 +76,9 @@ TEST(Mix, MIX_3_ByHand) {
   EXPECT_EQ(mixed.lambda.values<float>(), (std::vector<float>{float(1 - 2.0 / 6), float(1 - 2.0 / 6)}));
 }
 
-// With a = 1 the square of r is uniform. So a box has l of 4 rows with a probability of (2 l + 1) / 16, and its centre
-// is any of 4. Each of these 16 cases is counted, for rows and for columns; we allow 5 deviations.
+// With a = 1, r^2 is uniform, so a box has l of 4 rows with a probability of (2 l + 1) / 16. Its centre is in each of
+// the 4 rows with a probability of 1 / 4. Boxes that clipping makes equal are counted together, for rows and for
+// columns. We allow 5 standard deviations.
 TEST(Mix, MIX_3_BoxesAreAsLikelyAsCountedOut) {
   using Side = std::pair<std::int64_t, std::int64_t>;
   const std::int64_t size = 4, steps = 6400;

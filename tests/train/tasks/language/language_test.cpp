@@ -1,4 +1,4 @@
-// Tests scores of a text, text that a model generates at a validation, and inputs of the language models' rows.
+// Tests scores of a text, the samples of a validation, and checks, examples and inputs of language models.
 #include "train/tasks/language/language.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace foldgrad::testing {
 namespace {
 
-const std::string kSmallText = "a bad cab\nded b\u00e9d\ncafe\n";  // 23 characters of nine kinds
+const std::string kSmallText = "a bad cab\nded b\u00e9d\ncafe\n";  // 23 characters, 9 of them distinct
 
 GptConfig config_for(const TextVocabulary& vocabulary) {
   GptConfig config = tiny_gpt();
@@ -36,13 +36,13 @@ TEST_F(LanguageScoring, LM_1_LM_2_LM_3_OfAGuessAmongAllTokens) {
     const auto V = double(v.size());
     EXPECT_EQ(s.tokens, std::int64_t(v.encode(kSmallText).size()) - 1);
     EXPECT_EQ(s.characters, 22);
-    EXPECT_NEAR(s.loss, std::log(V), 1e-6);  // in f32
+    EXPECT_NEAR(s.loss, std::log(V), 1e-6);  // the logits are f32
     EXPECT_NEAR(s.perplexity, V, 1e-5 * V);
     EXPECT_NEAR(s.bits_per_character, std::log2(V) * double(s.tokens) / 22, 1e-5);
   }
 }
 
-// Every token is predicted from the earlier tokens of its window. Logits are f32.
+// Each token is predicted only from the earlier tokens of its window of 6. The tolerance allows for logits in f32.
 TEST_F(LanguageScoring, LM_1_EveryWindowBeginsWithoutWhatStandsBeforeIt) {
   const auto model = random_gpt(config_for(vocabulary_), DType::f32);
   double want = 0;
@@ -67,7 +67,8 @@ TEST_F(LanguageScoring, FewerBitsAreBetter) {
   EXPECT_EQ(v.short_text, "loss 1.0000  ppl 2.72  1.443 bits/character");
 }
 
-// With a context of 8, each sample begins with two tokens of the 23: those starting at 0, 7 and 14.
+// With a context of 8, each sample continues a passage of two tokens. The passages begin at tokens 0, 7 and 14 of the
+// 23.
 TEST_F(LanguageScoring, SamplesGoOnFromThreePassages) {
   GptConfig config = config_for(vocabulary_);
   config.context = 8;
@@ -80,12 +81,12 @@ TEST_F(LanguageScoring, SamplesGoOnFromThreePassages) {
       written_samples(*model, vocabulary_, ids_),
       fmt::format("--- after \"a \":\n{}\n\n--- after \"ab\":\n{}\n\n--- after \"b\u00e9\":\n{}\n\n",
                   vocabulary_.decode(written[0]), vocabulary_.decode(written[1]), vocabulary_.decode(written[2])));
-  EXPECT_TRUE(written_samples(*model, vocabulary_, {1, 2}).starts_with("--- after \""));  // shorter than the context
+  EXPECT_TRUE(written_samples(*model, vocabulary_, {1, 2}).starts_with("--- after \""));  // a text of only 2 tokens
   config.normalizer = "instancenorm";
   EXPECT_EQ(written_samples(*random_gpt(config, DType::f32), vocabulary_, ids_), "");
 }
 
-// A normalizer that adds rows to each other: all rows of a sequence, or those at one position of all sequences.
+// A faulty normalizer that adds up rows: the rows of each sequence, or the rows of all sequences at the same position.
 template <bool kOfSequence>
 class Leak final : public Normalizer {
  public:
@@ -135,7 +136,7 @@ TEST_F(LanguageModelFiles, ExamplesAreWindows) {
   write_bytes(files_ / "text", kSmallText + "\n");  // 24 characters
   const ExampleSet examples =
       examples_of(model_, {.source = "text", .data_directory = files_.path(), .directory = files_.path()});
-  EXPECT_EQ(examples.size, 3);  // of six characters, with one after each
+  EXPECT_EQ(examples.size, 3);  // windows of 6 characters; the last target follows its window
   const NamedTensors inputs = examples.inputs({2, 0});
   const auto window = [&](std::int64_t first) { return Ids(ids_.begin() + first, ids_.begin() + first + 6); };
   EXPECT_EQ(inputs.at("ids").slice(0, 1).values<std::int64_t>(), window(12));

@@ -1,4 +1,4 @@
-// Tests turning text into ids and back, and the text of a configuration's [data].
+// Tests text vocabularies, and the text that a configuration's [data] selects.
 #include <algorithm>
 #include <ctime>
 
@@ -17,7 +17,7 @@ const std::string kText = "das alte Haus\n  zwei\tl\u00f6cher \n\nein haus am ha
 TextVocabulary pieces() { return TextVocabulary::bpe(kText, 280); }
 
 // Draws difficult text: white space and line ends of all kinds, NUL, a byte order mark, the replacement character, and
-// characters of one to four bytes. Leaves out U+2581, by which SentencePiece writes a space.
+// characters of one to four bytes. Leaves out U+2581, which SentencePiece uses for a space.
 std::string any_text() {
   const std::vector<std::uint32_t> hard{'a', 's', 'u', 'h', ' ', '\n', '\r', '\t', 0, 0xe9, 0xfffd, 0xfeff, 0x2028};
   const auto character =
@@ -67,9 +67,9 @@ TEST(TextVocabulary, BytePairsAreShorterThanTheirBytesAndTheSameEachTime) {
   EXPECT_STREQ(v.kind(), "bpe");
   EXPECT_LT(v.encode(kText).size(), kText.size());
   EXPECT_EQ(pieces().encode(kText), v.encode(kText));
-  EXPECT_EQ(v.encode("\n"), Ids{4 + '\n'});  // pieces are made from lines without their ends, which are bytes
+  EXPECT_EQ(v.encode("\n"), Ids{4 + '\n'});  // pieces are learned from lines without their ends, so "\n" is a byte
   EXPECT_EQ(std::ranges::count(v.encode(kText), kEos), 0);
-  EXPECT_EQ(v.decode({v.encode("d").at(0), kEos, v.encode("a").at(0)}), "da");  // the end of a line does not end a text
+  EXPECT_EQ(v.decode({v.encode("d").at(0), kEos, v.encode("a").at(0)}), "da");  // kEos does not end a text
 }
 
 using TextVocabularyFiles = FileTest;
@@ -148,7 +148,7 @@ TEST_F(LanguageText, IsThatOfAllFilesInTheOrderOfTheirNames) {
   EXPECT_EQ(split("c.csv"), "vier\n");
 }
 
-// The last ten of 100 bytes are the last tenth.
+// Each text has 100 bytes, so its last tenth begins at byte 90.
 TEST_F(LanguageText, TheLastTenthIsValidationFromTheBeginningOfALineOn) {
   const auto valid = [&](const std::string& text) {
     write("a.txt", text);
@@ -158,12 +158,12 @@ TEST_F(LanguageText, TheLastTenthIsValidationFromTheBeginningOfALineOn) {
   };
   std::string lines;
   for (int i = 0; i < 18; ++i) lines += "1234\n";
-  EXPECT_EQ(valid(lines + "abcd\nefgh\n"), "abcd\nefgh\n");  // a line begins there
+  EXPECT_EQ(valid(lines + "abcd\nefgh\n"), "abcd\nefgh\n");  // a line begins at byte 90
   EXPECT_EQ(valid("xx" + lines + "cd\nefgh\n"), "cd\nefgh\n");
   EXPECT_EQ(valid(std::string(99, 'x') + "\n"), "xxxxxxxxx\n");
   std::string accents;
   for (int i = 0; i < 49; ++i) accents += "\u00e9";
-  EXPECT_EQ(valid("x" + accents + "\n"), "\u00e9\u00e9\u00e9\u00e9\n");  // byte 90 is within one
+  EXPECT_EQ(valid("x" + accents + "\n"), "\u00e9\u00e9\u00e9\u00e9\n");  // byte 90 is inside a character
 }
 
 TEST_F(LanguageText, ValidationAndTestMayHaveFilesOfTheirOwnWhichAreNotTrainedOn) {
@@ -178,7 +178,8 @@ TEST_F(LanguageText, ValidationAndTestMayHaveFilesOfTheirOwnWhichAreNotTrainedOn
   EXPECT_EQ(split("train"), "w\n");
 }
 
-// A resumed run compares digests by name: with one digest it would miss a change in the other file.
+// A resumed run compares digests by file name. If both files had the same name in the list, a change in one of them
+// would be missed.
 TEST_F(LanguageText, FilesOfOneNameHaveADigestEach) {
   for (const std::string part : {"a", "b"}) write(part + "/text.txt", part + " text\n");
   config_.train = "a/text.txt", config_.valid = "b/text.txt";
@@ -206,7 +207,7 @@ TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
   EXPECT_EQ(message<FileError>([&] { read_language_data(config_, "/absent"); }), "/absent" + absent);
 }
 
-// The file is rejected at its first byte, since its digest would take 5 to 50 seconds.
+// The digest of these 16 GiB would take 5 to 50 seconds, so the file must be rejected at its first byte.
 TEST_F(LanguageText, AFileOfHolesIsRefusedAtOnce) {
   write("a.txt", "");
   std::filesystem::resize_file(files_ / "a.txt", std::uintmax_t(1) << 34);

@@ -1,4 +1,4 @@
-// Tests windows of a text whose tokens are their own positions, which show where a window comes from.
+// Tests windows of a text in which token i has the id i, so that the ids show where a window begins.
 #include "train/tasks/language/windows.h"
 
 #include <set>
@@ -37,7 +37,7 @@ RC_GTEST_PROP(Windows, WIN_1_WIN_2_OfAnEpochAreApartAndAsManyWhateverTheOffset, 
       RC_ASSERT(batch.ids.shape() == Shape({B, T}));
       RC_ASSERT(batch.target.shape() == Shape({B, T}));
       for (const std::int64_t begin : begins_of(batch)) {
-        RC_ASSERT(begin >= 0 && begin + T < tokens);  // including the target of the last token
+        RC_ASSERT(begin >= 0 && begin + T < tokens);  // the last token also needs a target
         offsets.insert(begin % T);
         all.insert(begin);
       }
@@ -54,7 +54,8 @@ std::vector<Ids> epoch_of(Windows& windows) {
   return all;
 }
 
-// For one seed in 20,000, forty epochs miss an offset. For no seed do they miss a window or repeat an order.
+// For one seed in 25,000, forty epochs do not draw all four offsets (4 * 0.75^40). A missing window or a repeated order
+// is far less likely.
 TEST(Windows, WIN_1_WIN_2_OffsetsAndOrdersAreDrawnForEachEpochBySeed) {
   const WindowOptions options{.length = 4, .size = 5, .seed = 3};
   Windows windows(counting(54), options);  // twelve windows, two batches

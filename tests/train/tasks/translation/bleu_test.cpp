@@ -44,7 +44,7 @@ TEST(Scores, EqualTheOriginals) {
     expect_equal(one["chrf"], characters.score, characters.text, what);
     EXPECT_EQ(characters.signature, one["chrf"]["signature"]);
   }
-  EXPECT_GE(by_original, 50);  // multi-bleu.perl cannot score texts without a word
+  EXPECT_GE(by_original, 50);  // multi-bleu.perl fails if no hypothesis has a word
 }
 
 TEST(Scores, Tokenizer13aEqualsTheOriginal) {
@@ -53,7 +53,8 @@ TEST(Scores, Tokenizer13aEqualsTheOriginal) {
       EXPECT_EQ(tokenize_13a(one["hypotheses"][i]), one["tokens_13a"][i]) << one["hypotheses"][i];
 }
 
-// 5 of 6 words, 3 of 5 pairs, 2 of 4 triples and 1 of 3 quadruples are right. Two words are missing.
+// In the hypothesis, 5 of 6 words, 3 of 5 pairs, 2 of 4 triples and 1 of 3 quadruples are right. It is 2 words shorter
+// than the reference, which has 8; hence the penalty exp(1 - 8/6).
 TEST(Scores, BLEU_1_BLEU_2_BLEU_3_WorkedByHand) {
   const Bleu bleu = multi_bleu({"the cat sat on a mat"}, {"yes , the cat sat on the mat"});
   const double penalty = std::exp(1 - 8.0 / 6);
@@ -61,14 +62,15 @@ TEST(Scores, BLEU_1_BLEU_2_BLEU_3_WorkedByHand) {
   EXPECT_EQ(bleu.text, "BLEU = 38.50, 83.3/60.0/50.0/33.3 (BP=0.717, ratio=0.750, hyp_len=6, ref_len=8)");
 }
 
-// Neither 2 triples nor 1 quadruple match. They count as 1/2 of one of 2, and 1/4 of one of 1.
+// None of the 2 triples matches, nor does the only quadruple. Smoothing counts half a match for the triples, and a
+// quarter of a match for the quadruple.
 TEST(Scores, BLEU_4_WorkedByHand) {
   const Bleu bleu = sacre_bleu({"a b c d"}, {"a b x y"});
   EXPECT_NEAR(bleu.score, 100 * std::pow(2.0 / 4 * 1 / 3 * (0.5 / 2) * (0.25 / 1), 0.25), 1e-12);
 }
 
-// 2 of 3 letters are right, and both of 2 are found. 1 of 2 pairs is right, and it is the only one to find. The
-// reference has no triple.
+// Of the 3 letters in the hypothesis 2 are right, and of its 2 letter pairs 1 is right. They include both letters and
+// the only pair of the reference. The reference has no triple, so longer n-grams do not count.
 TEST(Scores, CHRF_1_CHRF_2_CHRF_3_WorkedByHand) {
   EXPECT_EQ(chrf({"ab c"}, {"ab"}).text, "chrF2 = 87.50");
   EXPECT_NEAR(chrf({"ab c"}, {"ab"}).score, 100 * 5 * (7.0 / 12) / (4 * (7.0 / 12) + 1), 1e-12);

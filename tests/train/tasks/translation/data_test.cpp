@@ -33,7 +33,8 @@ class ExperimentDataTest : public FileTest {
 TEST_F(ExperimentDataTest, WordsOfTheTrainingFiles) {
   const ExperimentData data = read("");
   EXPECT_EQ(data.vocabulary.kind(), "words");
-  // Both sides share one table. "House", "Haus" twice and "low" twice come first, ordered by bytes.
+  // Both languages share one table. "Haus", "House" and "low" occur twice and come first, ordered by bytes, so "low"
+  // has the id 6.
   EXPECT_EQ(data.train.pairs.source[0], data.vocabulary.encode_target("Ein Haus"));
   EXPECT_EQ(data.train.pairs.target[2], (Ids{6, kEos}));
   EXPECT_EQ(data.valid.text.target[1], "the big old House");
@@ -62,7 +63,8 @@ TEST_F(ExperimentDataTest, SmallLettersInTextAndIds) {
 TEST_F(ExperimentDataTest, BpeWithPublishedDictionariesJoined) {
   const std::string files = "source_dictionary = 'dict.de.txt'\ntarget_dictionary = 'dict.en.txt'\n";
   const ExperimentData data = read("tokenizer = 'bpe'\nbpe_codes = 'codes'\n" + files);
-  // low occurs 6 times, House 4, Haus 3, and a 3. The table is filled up to 8 rows.
+  // In the joined table, "low" occurs 6 times, "House" 4, "Haus" 3 and "a" 3 times. With the 4 special symbols that
+  // makes 8 rows; the made-up word is dropped.
   EXPECT_EQ(data.vocabulary.source_size(), 8);
   EXPECT_EQ(data.vocabulary.encode_source("low a"), (Ids{4, 7, kEos}));
   EXPECT_EQ(data.vocabulary.encode_target("low lower"), (Ids{4, kUnk, kUnk, kEos}));
@@ -108,7 +110,7 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
 }
 
 TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {
-  // The longest sentence of train.en, in line 2, is dropped by max_ratio; valid.en is never cleaned.
+  // max_ratio drops line 2 of train.en, the longest sentence. The validation text is never cleaned.
   EXPECT_EQ(
       refusal<FileError>("max_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
       "@valid.en: line 2 has 5 tokens, including the end token, but train.max_tokens = 4; raise the limit, or leave "
@@ -116,7 +118,7 @@ TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine
   EXPECT_EQ(
       refusal<FileError>("valid = 'train'\nmax_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
       "@train.en: line 2 has 5 tokens, including the end token, but train.max_tokens = 4; raise the limit, or leave "
-      "out the pair");  // nor is training text that is also the validation text
+      "out the pair");  // not cleaned either, since it is also the validation text
   EXPECT_EQ(
       refusal<FileError>("max_ratio = 1.5\n[model]\nmax_positions = 2\n"),
       "@train.de: line 1 has 3 tokens, including the end token, but model.max_positions = 2; raise the limit, or leave "
@@ -156,15 +158,16 @@ TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
             "data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
 }
 
-// The digest of a sparse file takes hours. If it is read as text, the file is rejected at its first byte.
+// The digest of a sparse file would take hours. So the text must be read first, which rejects such a file at its first
+// byte.
 TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
   write("valid.de", "z\xffwei\n");
-  std::filesystem::remove(files_ / "valid.en");  // has no digest
+  std::filesystem::remove(files_ / "valid.en");  // an attempt to take its digest would fail first
   EXPECT_EQ(refusal<FileError>(""), "@valid.de: line 1 must be UTF-8, got byte 0xff at byte 2 of the line");
 }
 
-// If a checkpoint has the vocabulary, nothing reads these files. Their digests would take seconds here, and hours for a
-// file of a terabyte.
+// If a checkpoint has the vocabulary, these files are needed only for their digests. A digest would take seconds for
+// the 16 GiB here, and hours for a terabyte, so the size must be checked first.
 TEST_F(ExperimentDataTest, AVocabularyOfHolesIsRefusedAtOnce) {
   write("holes", "");
   std::filesystem::resize_file(files_ / "holes", std::uintmax_t(1) << 34);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/scores.json: scores of small sets of lines by sacreBLEU and multi-bleu.perl.
+"""Writes tests/golden/scores.json: scores that sacreBLEU and multi-bleu.perl give small sets of lines.
 
     pip install sacrebleu==2.4.3
     python3 tests/train/tasks/translation/make_score_goldens.py multi-bleu.perl     # scripts/generic/multi-bleu.perl of Moses, 31473d8
 
-The original prints two digits; all of them come from the formula below, which must print the original's line."""
+multi-bleu.perl prints its score with only two decimals. multi_bleu() below computes the exact score. The line that it
+formats must equal the line of multi-bleu.perl."""
 import json
 import math
 import pathlib
@@ -69,7 +70,7 @@ def random_cases():
 
 
 def multi_bleu(hyps, refs):
-    """Returns the score with all digits and the original's line. The original fails if hyp_len is 0."""
+    """Returns the exact score, and the line that multi-bleu.perl would print if it did not fail for hyp_len = 0."""
     correct, total, hyp_len, ref_len = [0] * 4, [0] * 4, 0, 0
     for hyp, ref in zip(hyps, refs):
         # Python's split() of bytes splits only at ASCII white space, like Perl's

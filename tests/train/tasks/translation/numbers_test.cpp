@@ -105,7 +105,7 @@ std::int64_t value_of(const std::string& words) {
     for (int tens = 20; tens < 100; tens += 10) values[english_cardinal(tens)] = tens;
     return values;
   }();
-  std::int64_t total = 0, group = 0, last = 0;  // `group` is below 1000, without the last digit or the tens
+  std::int64_t total = 0, group = 0, last = 0;  // `last` is not yet in `group`, the part below 1000
   std::string parts = cut(words);
   for (std::size_t at; (at = parts.find("@@")) != parts.npos;) parts.erase(at, 2);
   for (const std::string& raw : split_words(parts)) {

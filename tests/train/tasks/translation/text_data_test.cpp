@@ -22,14 +22,14 @@ class BpeCodes : public FileTest {
 using DictionaryFiles = FileTest;
 using ParallelTextFiles = FileTest;
 
-// The cases were made by tests/train/tasks/translation/make_bpe_goldens.py with subword-nmt.
+// tests/train/tasks/translation/make_bpe_goldens.py made the cases with subword-nmt.
 TEST_F(BpeCodes, SegmentsAsSubwordNmtDoes) {
   const json goldens = json::parse(std::ifstream(FOLDGRAD_SOURCE_DIR "/tests/golden/bpe.json"));
   ASSERT_EQ(goldens.size(), 2u);
   for (const json& golden : goldens) {
     Bpe codes = bpe(golden["codes"]);
     ASSERT_GE(golden["lines"].size(), 200u);
-    for (int time = 0; time < 2; ++time)  // words are cached the second time
+    for (int time = 0; time < 2; ++time)  // the second time, words come from the cache
       for (std::size_t i = 0; i < golden["lines"].size(); ++i)
         EXPECT_EQ(codes.apply(golden["lines"][i]), golden["segmented"][i]) << golden["lines"][i];
   }
@@ -39,7 +39,8 @@ TEST_F(BpeCodes, WorkedByHand) {
   Bpe codes = bpe("#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
   EXPECT_EQ(codes.apply("low lower w"), "low lo@@ wer w");
   EXPECT_EQ(codes.apply("lowlow"), "lo@@ w@@ low");
-  // Of a pair that comes twice, the first place counts. At the second place, the result would be l@@ om@@ a.
+  // If the codes list a pair twice, its first place counts: "l o" is merged before "o m". If its second place counted,
+  // the result would be l@@ om@@ a.
   EXPECT_EQ(bpe("#version: 0.2\nl o\no m\nl o\n").apply("loma"), "lo@@ m@@ a");
 }
 

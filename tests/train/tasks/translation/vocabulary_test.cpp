@@ -1,4 +1,4 @@
-// Tests vocabularies, and SentencePiece's pieces of words.
+// Tests vocabularies of translation, and SentencePiece.
 #include "train/tasks/translation/vocabulary.h"
 
 #include <algorithm>
@@ -159,7 +159,8 @@ TEST_F(SentencePieceTest, ErrorsNameTheReason) {
       "sentence_piece: at least one line of at most 4192 bytes must contain a word, but none of the ";
   EXPECT_EQ(error({" ", "", "\t"}), must + "3 lines does");
   const std::string longest(4193, 'a');
-  // The library drops these characters or turns them into white space, and would then end the process.
+  // The library drops these characters or turns them into white space, and skips the long line. If it found no word at
+  // all, it would end the process.
   for (const char* line :
        {"\u200b", "\u200d\u2581", "\x1f", "\x7f", "\u3000", "\u2581", "\ufeff", "\ufffd", longest.c_str()})
     EXPECT_EQ(error({line, " "}), must + "2 lines does");

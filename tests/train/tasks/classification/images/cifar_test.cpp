@@ -1,4 +1,4 @@
-// Tests sets of images, and those in CIFAR's files.
+// Tests image sets, and CIFAR's files.
 #include "train/tasks/classification/images/cifar.h"
 
 #include "engine/files/file.h"
@@ -46,7 +46,7 @@ TEST(ImageSet, ErrorsNameWhatIsWrong) {
 
 constexpr std::int64_t kPlane = 32 * 32;
 
-// Returns labels and planes of one value each. Pixel (1, 2) is `marked` in green.
+// Returns `labels` and three planes that have one value each, except that the green of pixel (1, 2) is `marked`.
 std::string record(const std::string& labels, char red, char green, char blue, char marked) {
   std::string planes = std::string(kPlane, red) + std::string(kPlane, green) + std::string(kPlane, blue);
   planes[kPlane + 1 * 32 + 2] = marked;

@@ -29,19 +29,22 @@ Bytes red_of(const Picture& p) {
 }
 
 TEST(Square, PIC_1_WorkedByHand) {
-  // Scales to a half. For the centres 1 and 3 the nearest pixels weigh 3/4, and the next ones 1/4 if they exist.
+  // This scales to half the size. The new centres are 1 and 3; their two nearest pixels have a weight of 3/4, and the
+  // next two, where they exist, 1/4.
   const Bytes line{10, 30, 50, 230};
   Bytes four;
   for (int row = 0; row < 4; ++row) four.insert(four.end(), line.begin(), line.end());
   // (3/4 10 + 3/4 30 + 1/4 50) / (7/4) = 24.3; (1/4 30 + 3/4 50 + 3/4 230) / (7/4) = 124.3
   EXPECT_EQ(red_of(square(picture(4, 4, four), 2)), (Bytes{24, 124, 24, 124}));
-  // Scales to the double. The centres are 1/4, 3/4, 5/4 and 7/4 in a line of two; the middle has weights 3/4 and 1/4.
+  // This scales to twice the size. In a line of two pixels the new centres are 1/4, 3/4, 5/4 and 7/4. At the two in the
+  // middle, the nearer pixel has a weight of 3/4 and the other one 1/4.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 100, 0, 100}), 4)),
             (Bytes{0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100}));
   // Rows behave like columns.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 0, 100, 100}), 4)),
             (Bytes{0, 0, 0, 0, 25, 25, 25, 25, 75, 75, 75, 75, 100, 100, 100, 100}));
-  // Scales to two thirds. The centres are 3/4 and 9/4, where pixels weigh 5/6 and 1/2.
+  // This scales to two thirds of the size. The new centres are 3/4 and 9/4; their nearest pixels have weights of 5/6
+  // and 1/2.
   EXPECT_EQ(red_of(square(picture(3, 3, {0, 64, 90, 0, 64, 90, 0, 64, 90}), 2)), (Bytes{24, 80, 24, 80}));
 }
 
@@ -96,14 +99,14 @@ TEST(DecodePng, LaysWhatIsTransparentOverWhite) {
   const std::string three{9, 8, 7, char(255), 9, 8, 7, 0, 0, 0, 0, char(128)};
   const Bytes got = decode_picture("a", png_file(3, 1, 8, PngColour::rgba, three)).pixels;
   EXPECT_EQ(Bytes(got.begin(), got.begin() + 6), (Bytes{9, 8, 7, 255, 255, 255}));
-  EXPECT_NEAR(got[6], 187, 2);  // half of the light of white, according to tables of libpng
+  EXPECT_NEAR(got[6], 187, 2);  // half of the light of white, by libpng's gamma tables
   EXPECT_EQ(decode_picture("a", png_file(1, 1, 8, PngColour::gray_alpha, {3, char(255)})).pixels, (Bytes{3, 3, 3}));
 }
 
 TEST(DecodePng, WhatIsCutOffOrDamagedIsRefused) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   std::string good = png_file(2, 2, 8, PngColour::rgb, "abcdefghijkl");
-  const std::size_t last = good.size() - chunk("IEND", "").size();  // decoding does not wait for what follows
+  const std::size_t last = good.size() - chunk("IEND", "").size();  // decoding does not need the chunk IEND
   for (std::size_t n = 8; n < last; ++n) ASSERT_EQ(refusal(good.substr(0, n)).find("a: PNG: "), 0u) << n;
   EXPECT_EQ(refusal(good), "no error");
   good[last - 7] = char(good[last - 7] + 1);  // within the check sum of the samples

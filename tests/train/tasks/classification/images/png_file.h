@@ -20,7 +20,7 @@ inline std::string chunk(const std::string& kind, const std::string& content) {
   return big_endian(std::uint32_t(content.size())) + kind + content + big_endian(crc32(kind + content));
 }
 
-// Returns a zlib stream with one block of uncompressed bytes, fewer than 65,536.
+// Returns a zlib stream with one uncompressed block. `bytes` must have fewer than 65,536 bytes.
 inline std::string stored(const std::string& bytes) {
   const std::uint32_t n = std::uint32_t(bytes.size());
   std::uint32_t a = 1, b = 0;  // Adler-32

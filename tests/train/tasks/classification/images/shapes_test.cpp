@@ -45,9 +45,9 @@ TEST(Shapes, PartsSeedsAndImagesDiffer) {
   EXPECT_NE(one, image(ImagePart::train, 0, 2));
 }
 
-// If an image took more random numbers than its share, the next image would repeat them as the same noise. A rejected
-// colour takes six bytes more, so two neighbours rarely take the same number of bytes. So this test catches any excess.
-TEST(Shapes, NeighboursShareNoNoise) {
+// If neighbours began with the same random numbers, they would have the same colours and the same noise, and would
+// differ only in their shape.
+TEST(Shapes, NeighboursDifferInColourAndNoise) {
   for (std::int64_t i = 0; i < 20; ++i) {
     const Bytes a = image(ImagePart::train, i, 1), b = image(ImagePart::train, i + 1, 1);
     std::int64_t same = 0;
@@ -56,9 +56,10 @@ TEST(Shapes, NeighboursShareNoNoise) {
   }
 }
 
-// For each class, measures over 1,000 images the mean colour of the corner, which is background or stripe, and how much
-// the mean of one colour over the image exceeds that of the next. All classes are drawn alike in this respect, so they
-// agree within 5 estimated deviations of these means. With 60 comparisons, the test fails for 1 in 30,000 seeds.
+// For each class, the test measures means over 1,000 images: of the three colours of the corner pixel, which is
+// background or stripe, and of the differences between an image's three mean colours. Colours do not depend on the
+// class, so each mean must be within 5 estimated standard deviations of the mean over all classes. With 10 * 6
+// comparisons, the test fails for 1 seed in 30,000.
 TEST(Shapes, NoColourTellsTheClass) {
   const std::int64_t per_class = 1000;
   const ImageSet images = shapes::sample(ImagePart::train, 10 * per_class, 3);
@@ -83,7 +84,8 @@ TEST(Shapes, NoColourTellsTheClass) {
   }
 }
 
-// Each shape is inside its circle, so that the image's edge does not cut it off, and not much smaller than the circle.
+// Each shape must be inside its circle, since the edge of the image might cut off the rest, and not much smaller than
+// the circle.
 TEST(Shapes, EveryOutlineFillsACircleOfRadiusOne) {
   for (std::int64_t shape = 0; shape < shapes::kClasses; ++shape) {
     float farthest = 0;
@@ -97,7 +99,6 @@ TEST(Shapes, EveryOutlineFillsACircleOfRadiusOne) {
   }
 }
 
-// The distances across straight and round edges are worked by hand.
 TEST(Shapes, DistancesByHand) {
   const auto of = [](const char* name, float x, float y) {
     const auto found = std::ranges::find(shapes::classes(), name);
@@ -114,7 +115,7 @@ TEST(Shapes, DistancesByHand) {
   EXPECT_FLOAT_EQ(of("cross", 0.7f, 0), -0.25f);
   EXPECT_FLOAT_EQ(of("cross", 0.7f, 0.7f), 0.43f);
   EXPECT_NEAR(of("star", 0, 1), 0, 1e-6);           // a tip
-  EXPECT_NEAR(of("star", 0, -0.381966f), 0, 1e-6);  // here two of its lines meet between tips
+  EXPECT_NEAR(of("star", 0, -0.381966f), 0, 1e-6);  // the corner between two tips, where two lines cross
   EXPECT_FLOAT_EQ(of("bars", 0.1f, 0), 0.22f);
   EXPECT_FLOAT_EQ(of("bars", 0.1f, 0.42f), -0.2f);
   EXPECT_FLOAT_EQ(of("L", -0.38f, -0.3f), -0.22f);
