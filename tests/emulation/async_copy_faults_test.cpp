@@ -59,8 +59,8 @@ int right_orders() {
 
 TEST(EmulationAsyncCopies, NoneInThePipelineItself) { EXPECT_EQ(right_orders<Fault::none>(), 3); }
 
-// One order copies at once, which hides the fault. Another copies as late as possible and a third decides at random,
-// and both show the fault.
+// One order copies immediately, which hides the fault. The other two, one as late as possible and one random, expose
+// it.
 TEST(EmulationAsyncCopies, AMissingWaitIsSeen) {
   EXPECT_EQ(right_orders<Fault::no_wait>(), 1);
   EXPECT_EQ(right_orders<Fault::wait_for_too_few>(), 1);

@@ -15,7 +15,7 @@ __device__ float warp_sum(float v) {
   return v;
 }
 
-// Replaces each value by the sum of the values of its block.
+// Replaces each value with the sum of the values of its block.
 __global__ void __launch_bounds__(256) block_sum_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -25,8 +25,8 @@ inline constexpr int kTries = 4000;  // the number of simpler values to try for 
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits);
 
-// The number of simplify()'s edits: replace a number by 0, 1, its absolute value or its integer part; round it to 1, 2
-// or 3 digits; multiply all numbers by one power of ten.
+// The number of simplify()'s edits: replace a number with 0, 1, its absolute value or its integer part; round it to 1,
+// 2 or 3 digits; multiply all numbers by one power of ten.
 inline constexpr int kEditsOfNumber = 8;
 // Applies edit `k` to those numbers that it makes simpler, with fewer digits and a smaller exponent. Makes no number 0
 // unless `zeros` is true. Returns false if no number has changed.

@@ -4,7 +4,7 @@
 
 namespace foldgrad::testing {
 
-// Returns `more`, and make(rows, columns) for shapes around the sizes at which kernels change.
+// Returns `more`, and make(rows, columns) for shapes below, at and above the sizes at which kernels change.
 template <class Make>
 std::vector<OpCase> row_cases(const Make& make, std::vector<OpCase> more = {}) {
   // The first six shapes have at most 33 columns, one more than a warp; {40, 3} has two blocks of rows on the CPU, and

@@ -45,7 +45,8 @@ std::string cpu_ladder_error(std::int64_t m, std::int64_t n, std::int64_t k, uns
   return "";
 }
 
-// The sizes are 0, around tiles of 6 or 14 rows and 2 vectors (at most 32 columns), and around blocks of 512 terms.
+// Some sizes are 0. Others are just below, at and above tiles of 6 or 14 rows and 2 vectors (at most 32 columns), and
+// blocks of 512 terms.
 TEST(CpuLadder, EqualsTheTripleLoopAtTheSeams) {
   constexpr std::array<int, 3> kSizes[] = {{0, 16, 8},    {3, 0, 8},     {3, 16, 0},   {1, 16, 1},
                                            {6, 32, 5},    {7, 48, 9},    {14, 32, 32}, {15, 80, 33},

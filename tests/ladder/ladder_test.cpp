@@ -69,7 +69,7 @@ std::string error_at(const BackEnd<T>& rung, std::int64_t m, std::int64_t n, std
   return error.empty() ? "" : fmt::format("{}, m {}, n {}, k {}: {}", rung.name, m, n, k, error);
 }
 
-// The sizes are around the borders of tiles and steps: 0, 1, a whole tile, and one row or chunk more and less.
+// The sizes are 0, one row or chunk, a whole number of tiles and steps, and one row or chunk more or less than that.
 TEST(Ladder, EqualsTheTripleLoopAtTheSeams) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for_each_rung([]<class T>(const BackEnd<T>& rung, int chunk) {

@@ -30,7 +30,7 @@ std::string options_of(const Config& config) {
   return text;
 }
 
-// Replaces all parameters by random values; those of normalizers' gains are around 1. Initially gains are 1, biases are
+// Replaces all parameters with random values; normalizers' gains get values around 1. Initially gains are 1, biases are
 // 0 and all probabilities are almost equal, which would hide errors.
 inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   for (Parameter* p : model.parameters()) {

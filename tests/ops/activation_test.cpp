@@ -60,8 +60,8 @@ const RegisterOp kBiasActivation({
     .bf16_roundoffs = 16,  // sums of 70 rows
 });
 
-// Checks y and its slope at x. At zero everything is known exactly: tanh' = 1, sigmoid = 1/2 and its slope 1/4, and x
-// Phi(x) has the slope Phi(0) = 1/2. The numbers at one are from an independent evaluation in 40 digits (mpmath 1.4).
+// Checks y and its slope at x. The values at 0 are exact: tanh' = 1, sigmoid = 1/2 with slope 1/4, and x Phi(x) has
+// slope Phi(0) = 1/2. The values at 1 were computed independently to 40 digits with mpmath 1.4.
 TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_ACT_11_ACT_12_AtKnownPoints) {
   struct Row {
     Activation activation;

@@ -45,8 +45,8 @@ const RegisterOp kScale({.name = "scale",
 OpCase add_bias_case(const Shape& shape) {
   return random_case({shape, {shape[-1]}}, [](auto& v) { return add_bias(v[0], v[1]); });
 }
-// The numbers of columns are around a warp, which matters for the sums in dbias. The matrices have fewer and more
-// elements than a block of the CPU's loop (4096).
+// Some numbers of columns are just below and above the 32 lanes of a warp, which matters for the sums in dbias. Some
+// matrices have fewer and some have more elements than a block of the CPU's loop (4096).
 const RegisterOp kAddBias({
     .name = "add_bias",
     .cases = {add_bias_case({3, 2}), add_bias_case({5}), add_bias_case({2, 2, 3}), add_bias_case({40, 3}),

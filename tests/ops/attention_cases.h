@@ -11,9 +11,9 @@ struct Sizes {
   std::int64_t width;
 };
 
-// equal: all segments have `queries` queries and `keys` keys. ragged: only the first segment has these numbers. Each
+// equal: all segments have `queries` queries and `keys` keys. ragged: only the first segment has that many. Each
 // further segment has one query and two keys fewer than the one before, and if there are several, the last one has no
-// key.
+// keys.
 enum class Lengths { equal, ragged };
 
 struct Rows {

@@ -26,7 +26,8 @@ std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& o
   return results(in, dtype, device, [&](auto& v) { return attend(v, options, rows); });
 }
 
-// q . k = (ln 3 / 2, 0) and scale 2 give p = (3/4, 1/4) and y = 7. With dy = 1, delta = 7 and ds = (3/4 1, 1/4 (-3)).
+// With scale 2, q . k = (ln 3 / 2, 0) gives p = (3/4, 1/4) and y = 7. For dy = 1 this gives delta = 7 and
+// ds = (3/4 * 1, 1/4 * (-3)).
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
   const double ln3 = std::log(3.0);
   expect_by_hand({.operands = {numbers({1, 1}, {ln3 / 2}), numbers({2, 1}, {1, 0}), numbers({2, 1}, {8, 4})},
@@ -131,8 +132,8 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
   }
 }
 
-// The CPU's blocks have at most 80 positions, so the number of blocks changes at lengths around 80 and 160. Lengths of
-// 64 and head widths of 16 fill whole SIMD vectors; 65 and 33 do not.
+// The CPU's blocks have at most 80 positions, so the number of blocks changes just above lengths of 80 and 160. Lengths
+// of 64 and head widths of 16 fill whole SIMD vectors; 65 and 33 do not.
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlocks) {
   const std::pair<std::int64_t, std::int64_t> lengths[] = {
       {64, 65}, {65, 64}, {79, 80}, {80, 80}, {81, 80}, {80, 81}, {161, 160}, {1, 200}, {200, 1}, {70, 130}, {130, 70}};
@@ -140,7 +141,7 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlock
     for (std::int64_t width : {16, 33})
       for (bool causal : {false, true})
         expect_formulas({1, queries, keys, 2, width}, with(2, causal, causal ? 0 : 0.3), Lengths::equal);
-  // The last segment has no key, so its results must be set to 0 in memory that had other values.
+  // The last segment has no keys, so its results must be 0 even if their memory held other values before.
   expect_formulas({3, 90, 90, 2, 16}, with(2), Lengths::ragged);
 }
 

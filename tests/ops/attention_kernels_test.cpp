@@ -30,8 +30,8 @@ TEST_P(AttentionKernels, MultiplyWithoutDetoursAndBankConflicts) {
   const emulation::Counts all = counts_of({1, 32, 32, 1, width}, DType::bf16);
   EXPECT_EQ(all.products, (2 + 5) * one_product);
   EXPECT_EQ(all.bank_conflicts, 0);
-  // With 130 queries, more than 128, two kernels compute the backward pass. There are several blocks of queries and of
-  // keys, and 100 keys make two tiles.
+  // Heads with more than 128 queries or keys use separate backward kernels, one for dq and one for dk and dv. 130
+  // queries and 100 keys make several blocks in each, and 100 keys need two tiles of 64.
   EXPECT_EQ(counts_of({1, 130, 100, 1, width}, DType::bf16).bank_conflicts, 0);
 }
 

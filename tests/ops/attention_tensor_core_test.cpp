@@ -102,8 +102,8 @@ class Bounds {
   Tensor y_, dy_;
 };
 
-// Returns the largest |got - want| / limit, where limit = bound + u |more|. Returns infinity if numbers differ although
-// their limit is 0, and at least 1e300 if one of them is NaN.
+// Returns the largest |got - want| / limit, where limit = bound + u |more|. Returns infinity if values differ where the
+// limit is 0, and at least 1e300 if a difference is NaN.
 double worst(const Tensor& got, const Tensor& want, const Tensor& bound, const Tensor& more = {}) {
   const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>();
   double largest = 0;
@@ -135,8 +135,8 @@ void expect_within_bounds(const Case& c) {
   }
 }
 
-// The lengths are around the numbers of rows in fragments (16), tiles (32 and 64) and blocks (64), and around 128, the
-// longest length for which one kernel computes the whole backward pass.
+// The lengths are just below, at and above the numbers of rows in fragments (16), tiles (32 and 64) and blocks (64),
+// and at and above 128, the longest length for which one kernel computes the whole backward pass.
 const std::pair<std::int64_t, std::int64_t> kLengths[] = {{1, 1},   {1, 17},    {15, 16},  {16, 15},
                                                           {17, 33}, {40, 31},   {64, 64},  {65, 64},
                                                           {33, 97}, {128, 128}, {129, 65}, {65, 129}};
@@ -166,7 +166,7 @@ TEST_P(AttentionTensorCores, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_StayWithinTheir
   for (const Case& c : cases(GetParam())) expect_within_bounds(c);
 }
 
-// Computes y and the gradients twice, and with every order of the threads.
+// Computes y and the gradients again, and then in every other thread order.
 TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
   for (const std::int64_t keys : {40, 129}) {
     const Case c{{2, 40, keys, 2, GetParam()}, with(2, true, 0.25), Lengths::ragged};

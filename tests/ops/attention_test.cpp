@@ -52,8 +52,8 @@ OpError packed_error(const char* message, Shape qkv, int heads, std::int64_t row
   return {message, [=](Tape& t) { attention_packed(zeros(t, qkv), with(heads), Segments({rows})); }};
 }
 
-// The sizes are around the CUDA tiles of 32 queries, 32 keys and 32 columns. The test EqualsTheFormulasAroundBlocks has
-// sizes around the CPU's blocks of up to 80 queries and 80 keys.
+// The larger sizes are just below and above multiples of the CUDA tile: 32 queries, 32 keys, 32 columns.
+// EqualsTheFormulasAroundBlocks does the same for the CPU's blocks of up to 80 queries and 80 keys.
 const RegisterOp kAttention({
     .name = "attention",
     .cases = {attention_case({1, 1, 1, 1, 1}, with(1), kEqual), attention_case({2, 3, 2, 2, 3}, with(2), kRagged),

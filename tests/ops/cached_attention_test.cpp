@@ -80,8 +80,8 @@ struct Cache {
 // place of a value below 4.
 constexpr std::pair<DType, double> kTolerances[] = {{DType::f32, 3e-6}, {DType::f64, 1e-14}, {DType::bf16, 0.02}};
 
-// The numbers of keys are 0, around the CPU's groups of 4 keys, around the 32 lanes of a warp, and more than two warps.
-// The keys are in three blocks.
+// Tests queries with no keys, with just below and above the CPU's groups of 4 and the 32 lanes of a warp, and with more
+// than two warps of keys. The keys are spread over three blocks.
 TEST(CachedAttention, ATT_7_OnEveryDevice) {
   const std::vector<std::int64_t> sizes{40, 1, 7};
   std::mt19937 random(2);

@@ -20,7 +20,8 @@ bool fires(const Entries& before, std::int64_t slot, double q, int ddof) {
 }
 bool fires(const Arrival& a, int ddof) { return fires(a.before, a.slot, a.q, ddof); }
 
-// The means in the inequalities. They are computed differently from the code: in long double, with roots and products.
+// The terms of the inequalities, computed independently of the code under test: in long double, with roots and products
+// instead of logarithms.
 using Real = long double;
 Real arithmetic(const Entries& a) {
   Real sum = 0;

@@ -136,7 +136,8 @@ class ChannelNormModel {
     for (const Column& row : ring) w.push_back(row[c]);
     return w;
   }
-  // Returns the least argument of log. It is 0 for the released code, whose GM is 0 if an entry is 0.
+  // Returns the lower bound that geometric_mean() applies to entries before it takes their logarithms. It is 0 for the
+  // released code, so a single zero entry makes its GM 0.
   Real least() const { return o.form == ChannelForm::paper ? 1e-38L : 0; }
 
   // [UN-19]: AM(Omega_t) - GM(Omega_t) > M V(sqrt(Omega_{t-1})).

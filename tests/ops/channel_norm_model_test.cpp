@@ -23,12 +23,13 @@ struct ChannelNormKind {
     o.window_forward = random.below(5) ? 1 + random.below(10) : 1;
     o.window_backward = random.coin() ? o.window_forward : 1 + random.below(10);
     if (o.forward == ForwardAverage::arithmetic && o.window_forward == 1) o.window_backward = 1;
-    // r may differ from 1 after iteration max(1000, warmup), so some warm-ups end around iteration 1000.
+    // r may differ from 1 after iteration max(1000, warmup), so some warm-ups end just before or after iteration 1000.
     o.warmup = random.below(8) ? random.below(12) : 995 + random.below(20);
     o.alpha_forward = random.one_of({0., 0.5, 0.9, 1.});
     o.alpha_backward = random.coin() ? o.alpha_forward : 0.7;
     o.eps = random.one_of({1e-5, 1e-3, 1.});
-    // With one entry, AM = GM, so rounding would decide the test. Only UN handles this case.
+    // With a window of one entry, AM = GM, so rounding would decide the outlier test. So it is then off unless the
+    // forward average is geometric, as in UN.
     o.filtration = random.coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
     o.granularity = Granularity(random.below(4));
     o.ddof = random.below(2);

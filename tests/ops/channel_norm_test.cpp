@@ -31,8 +31,8 @@ OpFunction from_state(const Setting& s, std::int64_t rows) {
 }
 
 // Returns cases whose dx is exact, to compare it with central differences, and cases whose dx is an estimate, to
-// compare only devices and precisions (`large`). The numbers of rows are around one and two blocks of 64 rows, and
-// those of columns around a warp.
+// compare only devices and precisions (`large`). Some cases have slightly more rows than one or two blocks of 64, or
+// slightly fewer or more columns than the 32 lanes of a warp.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   const auto add = [&](const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,

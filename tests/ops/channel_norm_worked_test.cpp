@@ -118,7 +118,7 @@ TEST(ChannelNorm, UN_14_ExponentialForward) {
   }
 }
 
-// After iteration 1000, r replaces the window's statistic by the running one, but changes y by a factor of at most 5.
+// After iteration 1000, r replaces the window's statistic with the running one, but changes y by a factor of at most 5.
 TEST(ChannelNorm, MABN_1_RescalesToTheRunningEstimate) {
   for (Device device : devices())
     for (double x : {2., 1000.}) {

@@ -52,7 +52,7 @@ OpError two_targets_error(const char* message, Tensor second, Tensor lambda) {
           }};
 }
 
-// The numbers of classes are around one warp and one block of 256 threads. The numbers of rows are too, since a
+// The numbers of classes are below and above one warp and one block of 256 threads. So are the numbers of rows, since a
 // reduction sums over the rows.
 const RegisterOp kCrossEntropy({
     .name = "cross_entropy",
@@ -240,8 +240,8 @@ TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
                  cross_entropy_of({.label_smoothing = 0.5}));
 }
 
-// If one target has the share 1, loss and gradient have the same bits as with only this target, even if the other
-// target's logit is -infinity.
+// If one target has a share of 1, the loss and gradient are bit-identical to those with only this target, even if the
+// other target's logit is -infinity.
 TEST(CrossEntropy, CE_5_CE_6_AWholeShareIsOneTarget) {
   Tensor logits = randn({20, 7}, 1, 3);
   for (int n = 0; n < 20; ++n) logits.data<double>()[7 * n + 6] = -std::numeric_limits<double>::infinity();

@@ -17,8 +17,8 @@ OpCase dropout_case(const Shape& shape, double p) {
   return random_case({shape}, fmt::format("{}, p = {}", shape, p), dropout_of(p));
 }
 
-// The sizes are around the 8 elements of a Philox block, the 256 elements whose random bits the CPU generates at once,
-// and the 8 * 256 elements of a CUDA block in bf16.
+// The sizes are below and above three units: the 8 elements of a Philox block, the 256 elements whose random bits the
+// CPU generates at once, and the 8 * 256 elements of a CUDA block in bf16.
 const RegisterOp kDropout({
     .name = "dropout",
     .cases = {dropout_case({2, 3}, 0.5), dropout_case({}, 0.3), dropout_case({7}, 0.1), dropout_case({130}, 0.3),

@@ -39,8 +39,8 @@ OpError embedding_error(const char* message, Shape table, std::vector<std::int64
       message, [](const Var& x, const Var& i) { return embedding(x, i); }, table, ids);
 }
 
-// The sizes are around those of blocks: 64 columns on the CPU; 8 rows and strips of 128 packs on CUDA. In some cases,
-// many positions select the same row.
+// The sizes are below and above those of blocks: 64 columns on the CPU; 8 rows and strips of 128 packs on CUDA. In some
+// cases, many positions select the same row.
 const RegisterOp kEmbedding({
     .name = "embedding",
     .cases = {embedding_case(5, 3, {2, 4}, 1.5), embedding_case(1, 1, {3}), embedding_case(7, 2, {1}),
@@ -179,7 +179,7 @@ TEST(Embedding, EMB_1_AnUnknownIdGivesNaNOnCuda) {
 }
 
 // Selecting rows is multiplication by a matrix of zeros and ones, so the gradient is the transpose of that matrix times
-// dy, except in the padding row. The numbers of positions are around the size of a warp.
+// dy, except in the padding row. Some numbers of positions are just below and above the size of a warp.
 RC_GTEST_PROP(Embedding, EMB_2_IsTheTransposeOfTheChoice, ()) {
   const int rows = *rc::gen::element(1, 2, 3, 8, 257), columns = *rc::gen::inRange(1, 5),
             positions = *rc::gen::element(0, 1, 31, 32, 33, 200), padding = *rc::gen::inRange(-1, rows);

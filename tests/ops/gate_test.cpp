@@ -11,7 +11,7 @@ OpError gate_error(const char* message, const Shape& x, const Shape& w) {
   return error_of_zeros(message, {x, w}, gated);
 }
 
-// The numbers of columns are around a chunk of 64 (CPU) and a block of 256 threads (CUDA).
+// The numbers of columns are below and above a chunk of 64 (CPU) and a block of 256 threads (CUDA).
 const RegisterOp kGate({
     .name = "gate",
     .cases = {gate_case(2, 3, 4), gate_case(3, 1, 1), gate_case(1, 5, 7), gate_case(0, 3, 2), gate_case(2, 0, 2),

@@ -23,7 +23,7 @@ const RegisterOp kLayerNorm({
                 [](Tape& t) { layer_norm(zeros(t), zeros(t), zeros(t)); }},
                {"layer_norm: eps must be positive, got 0",
                 [](Tape& t) { layer_norm(zeros(t, 8), zeros(t, 8), zeros(t, 8), 0); }}},
-    // dgamma and dbeta sum the rows: up to 70 in row_cases().
+    // dgamma and dbeta are sums over up to 70 rows (row_cases()), so they accumulate rounding errors.
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });

@@ -18,8 +18,8 @@ OpError permute_error(const char* message, const Shape& x, const std::vector<int
   return error_of_zeros(message, {x}, permute_of(axes), dtype);
 }
 
-// Some cases copy rows, others transpose matrices; some axes can be merged, or have size 1 and be dropped. Sizes are
-// around multiples of the tile sizes, 64 on the CPU and 32 on CUDA.
+// Some cases copy rows, others transpose matrices; some axes can be merged, or have size 1 and be dropped. Some sizes
+// are just below and above multiples of the tile sizes, 64 on the CPU and 32 on CUDA.
 const RegisterOp kPermute({
     .name = "permute",
     .cases = {permute_case({2, 3}, {1, 0}), permute_case({2, 3, 4}, {1, 0, 2}), permute_case({2, 3, 4}, {2, 0, 1}),

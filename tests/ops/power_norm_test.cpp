@@ -218,7 +218,7 @@ struct PowerNormKind {
 };
 using PowerNormHistory = History<PowerNormKind>;
 
-// Runs history `h` on the model and on power_norm, and throws if a result differs. Adds the steps of each kind to
+// Runs history `h` on the model and on power_norm, and throws if any results differ. Counts the steps of each kind in
 // `reached`.
 void follow(const PowerNormHistory& h, Device device, Reached& reached) {
   const std::int64_t C = std::int64_t(h.channels());

@@ -26,8 +26,8 @@ TEST(TopK, TOP_1_TOP_2_WorkedByHand) {
 }
 
 // Two rows have only nine different values, so there are many ties. The third row ascends, so the last threads have its
-// largest entries. The numbers of columns are around a warp and a block of 256 threads, or need several rounds of the
-// block.
+// largest entries. The numbers of columns are just below and above a warp and a block of 256 threads; 700 columns need
+// several rounds of the block.
 TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
   std::mt19937 random(2);
   for (const Device device : devices())

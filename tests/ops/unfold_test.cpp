@@ -22,8 +22,8 @@ OpError patch_error(const char* message, const Shape& weight) {
   return error_of_zeros(message, {{1, 4, 6, 3}, weight, {weight[0]}}, patches);
 }
 
-// In some cases, windows overlap, leave gaps between them, do not reach the border, or have only padding. One case has
-// more channels than a chunk of 64.
+// In some cases windows overlap, leave gaps, stop short of the border, or contain only padding. One case has more
+// channels than fit in a chunk of 64.
 const RegisterOp kUnfold({
     .name = "unfold",
     .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
@@ -52,7 +52,7 @@ const RegisterOp kPatchEmbedding({
                            {5, 1, 2, 2})},
 });
 
-// The image has 1 x 3 pixels, the kernel is 3 x 2, and the padding is 1. The middle row of the padded image is
+// The image is 1 x 3 pixels, the kernel is 3 x 2, and the padding is 1. The middle row of the padded image is
 // 0 1 2 3 0, so there are four windows. Their other rows are 0.
 TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 1}, {1, 2, 3})},

@@ -23,7 +23,7 @@ OpError standardize_error(const char* message, const Shape& W, const Shape& g, W
   return error_of_zeros(message, {W, g}, standardized(options));
 }
 
-// The fan-ins are around a warp and a block of 256 threads.
+// The fan-ins are below and above a warp and a block of 256 threads.
 const RegisterOp kWeightStandardize({
     .name = "weight_standardize",
     .cases = {standardize_case({4, 5}), standardize_case({3, 2, 2, 3}, {.unbiased = true}),

@@ -11,7 +11,7 @@ OpError pool_error(const char* message, const Shape& x, const Shape& w) {
   return error_of_zeros(message, {x, w}, pooled);
 }
 
-// The numbers of columns are around a chunk of 64 (CPU) and a block of 256 threads (CUDA).
+// The numbers of columns are below and above a chunk of 64 (CPU) and a block of 256 threads (CUDA).
 const RegisterOp kWeightedPool({
     .name = "weighted_pool",
     .cases = {pool_case(2, 3, 4), pool_case(3, 1, 1), pool_case(1, 5, 7), pool_case(0, 3, 2), pool_case(2, 0, 2),

@@ -13,7 +13,7 @@ class WriteCpu : public ::testing::Test {};
 using Types = ::testing::Types<float, double, bf16>;
 TYPED_TEST_SUITE(WriteCpu, Types);
 
-// Tries positions and lengths at and around the borders of cache lines. Neighbours must stay untouched.
+// Tries positions and lengths just below, at and above the borders of cache lines. Neighbours must stay untouched.
 TYPED_TEST(WriteCpu, BothWaysWriteTheSameAndNothingElse) {
   using T = TypeParam;
   using Value = compute_t<T>;

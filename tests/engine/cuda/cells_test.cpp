@@ -20,7 +20,8 @@ void expect_once(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
   EXPECT_EQ(std::count(after, got.end(), 0), got.end() - after) << batch << " x " << rows << " x " << columns;
 }
 
-// The sizes are around those of a block of 256 threads, whose width and height depend on the columns and rows.
+// Some sizes are just below and above those of a block of 256 threads. The block's width and height depend on the
+// numbers of columns and rows.
 TEST(Cells, EveryCellIsVisitedOnce) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
   for (std::int64_t batch : {1, 3})

@@ -1,5 +1,5 @@
-// Cuts a small file at every length, and sets each byte of its header to every other value. The reader must reject the
-// result or return its new content.
+// Tests a small file truncated to every shorter length, and with each byte of its header set to every other value. The
+// reader must reject it or return what it now contains.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -103,8 +103,8 @@ TEST(SafetensorsCorrupted, EveryTruncationIsRefused) {
   }
 }
 
-// Tries every other value of every byte of the length and the header. The file must be rejected, or read with its new
-// content, such as another name.
+// Sets each byte of the header, and of the header's length, to every other value. The reader must reject the file or
+// return what it now contains, for example a changed tensor name.
 TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
   const TemporaryDirectory directory;
   const std::string path = small_file(directory);

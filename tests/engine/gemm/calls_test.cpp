@@ -45,8 +45,8 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   set_threads(before);
 }
 
-// Returns, to the bit, what our own loops are defined to compute. Fused multiply-adds of a and alpha b sum each block
-// of 512 terms. The sums of the blocks are added to C one after the other.
+// Returns the exact bits that our own loops must produce. Sums each block of up to 512 terms with fused multiply-adds
+// of a and alpha b, then adds the block sums to C one after the other.
 std::vector<float> in_blocks(const Operands<float>& o) {
   const Gemm g = resolved(o.g);
   const GemmStrides stride(g);
@@ -67,9 +67,9 @@ std::vector<float> in_blocks(const Operands<float>& o) {
   return c;
 }
 
-// The sizes are around tiles of 6 and 14 rows, panels of 16 and 32 columns, and blocks of 512 terms. More than 1,024
-// rows or columns are packed in parts. The result must not depend on whether A is read in place or packed, nor on the
-// number of threads.
+// Most sizes are just below, at or above tiles of 6 and 14 rows, panels of 16 and 32 columns, and blocks of 512 terms.
+// More than 1,024 rows or columns are packed in parts. The result must not depend on whether A is read in place or
+// packed, nor on the number of threads.
 TEST(Gemm, OwnLoopsHaveTheSameBitsWithAnyNumberOfThreads) {
 #if !defined(__FMA__) || !defined(__OPTIMIZE__)
   GTEST_SKIP() << "this build has no fused multiplication and addition";
@@ -112,8 +112,8 @@ TEST(Gemm, InsideAPiece) {
   EXPECT_EQ(errors[0] + errors[1], "");
 }
 
-// With k = 0, C consists of the bias. The cases cover rows that are written in packs of 16 bytes, each condition that
-// forbids packs, matrices side by side in the same rows, and a C that does not begin at a multiple of 16 bytes.
+// With k = 0, every row of C is just the bias. The cases cover rows written in 16-byte packs, each condition that rules
+// packs out, matrices side by side in the same rows, and a C that is not aligned to 16 bytes.
 TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   constexpr std::array<int, 5> kCases[] = {
       {1, 5, 512, 512, 0}, {3, 4, 64, 64, 256}, {3, 4, 64, 72, 320}, {1, 5, 33, 40, 0}, {1, 5, 64, 67, 0},

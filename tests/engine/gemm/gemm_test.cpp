@@ -66,7 +66,8 @@ TEST(Gemm, OfBf16CanStoreF32) {
   }
 }
 
-// The sizes are around the tile of our own kernel (32, with depth 16) and the block of columns of the reference (64).
+// The sizes are just below, at and above the tile of our own kernel (32, with depth 16) and the block of columns of the
+// reference (64).
 TEST(Gemm, SizesAroundTiles) {
   unsigned seed = 0;
   for (int m : {1, 2, 31, 32, 33, 65})

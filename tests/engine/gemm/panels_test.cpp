@@ -33,8 +33,8 @@ void expect_defined_panels(const Gemm& g) {
   EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(bf16)), 0) << describe(g, false);
 }
 
-// The sizes are around panels of 64 columns, blocks of 32 terms and the squares that are transposed. The distance
-// between rows may be even or odd. 700 terms are enough for several pieces.
+// The sizes are just below, at and above panels of 64 columns, blocks of 32 terms and the squares that are transposed.
+// The distance between rows may be even or odd. 700 terms are enough for several pieces.
 TEST(Panels, HaveTheOrderOfTheirDefinition) {
   for (int n : {1, 63, 64, 65, 130})
     for (int k : {1, 2, 15, 16, 31, 32, 33, 100, 700})

@@ -15,8 +15,8 @@ namespace foldgrad::testing {
 
 class Wire {
  public:
-  // With `turns`, only one process runs at a time, until it waits for a message. The emulation needs this, since
-  // it runs only one kernel at a time.
+  // With `turns`, the processes take turns: one runs until it waits for a message, then another may run. The emulation
+  // needs this, since it runs only one kernel at a time.
   explicit Wire(bool turns = false) : turns_(turns) {}
 
   static constexpr int kLinkTag = -1;  // the tag of messages that a link has sent

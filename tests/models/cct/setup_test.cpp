@@ -27,8 +27,8 @@ CctConfig hybrid() {
   return config;
 }
 
-// The multiplications are counted by hand, with width d, T tokens and m = ffn_width: those of the convolutions,
-// T (4 d^2 + 2 d m) + 2 T^2 d for each layer, 2 T d for the pooling, and 10 d for the head. According to the authors'
+// The multiplications are counted by hand, for width d, T tokens and m = ffn_width: those of the convolutions, plus,
+// per layer, T (4 d^2 + 2 d m) + 2 T^2 d, 2 T d for the pooling and 10 d for the head. According to the authors'
 // README, the first three models have 0.284, 0.482 and 3.760 million parameters.
 TEST(CctSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   struct Known {

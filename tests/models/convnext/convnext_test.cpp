@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The maps have 4 x 4 and 2 x 2 pixels.
+// The maps are 4 x 4 and 2 x 2 pixels.
 ConvNextConfig tiny_convnext(const std::string& normalizer = "ln") {
   ConvNextConfig config;
   config.image_size = 8, config.classes = 5;

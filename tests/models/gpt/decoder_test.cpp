@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Continues texts of different lengths until the context is full. Then begin() replaces them by other texts.
+// Continues texts of different lengths until the context is full. Then begin() replaces them with other texts.
 void expect_steps_are_passes(Gpt& exact, Gpt& model, DType dtype, double tolerance) {
   GptDecoder decoder(model, dtype);
   for (std::vector<TokenIds> texts : {std::vector<TokenIds>{{3}, {1, 2, 0, 4}, {5, 6}}, {{2, 2}}}) {
@@ -43,9 +43,9 @@ TEST(GptDecoder, StepsGiveWhatAPassOverTheWholeTextGives) {
 }
 
 // In f32, each of the four sublayers rounds about a dozen times, with errors of up to 6e-8; we saw differences of 2e-6.
-// In bf16, weights and operands of products have 8 bits, and their errors of about 2^-9 each add up like a random walk;
-// we saw 0.05 for logits with a standard deviation of 1. A mistake in the computation would cause a far larger
-// difference.
+// In bf16, weights and operands of products have 8 significant bits, and their errors of about 2^-9 each add up like a
+// random walk; we saw 0.05 for logits with a standard deviation of 1. A mistake in the computation would cause a far
+// larger difference.
 TEST(GptDecoder, LowerPrecisionIsClose) {
   for (const char* normalizer : {"ln", "un"})
     for (const GptConfig& config : gpt_kinds(normalizer)) {

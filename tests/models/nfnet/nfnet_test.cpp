@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The maps have 4 x 4, 2 x 2 and 1 x 1 pixels.
+// The maps are 4 x 4, 2 x 2 and 1 x 1 pixels.
 NfNetConfig tiny_nfnet() {
   NfNetConfig config;
   config.image_size = 8, config.classes = 5;

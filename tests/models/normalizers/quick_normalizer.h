@@ -22,7 +22,7 @@ inline Options quick(const std::string& name) {
 inline std::unique_ptr<Normalizer> quick_normalizer(const std::string& name, DType dtype, Device device) {
   return make_normalizer(name, quick(name), "norm", kChannels, dtype, device);
 }
-// Replaces the parameters by random values around 1.
+// Replaces the parameters with random values around 1.
 inline void randomize(Normalizer& norm) {
   unsigned seed = 100;
   for (Parameter* p : norm.parameters())

@@ -49,8 +49,8 @@ class DropoutPlaces : public ::testing::Test {
     const Var branch = tape_.constant(randn({8, in}, 1)), x = tape_.constant(Tensor::zeros({8, 8}, DType::f64));
     masks[sublayer.name + ", sum"] = zeros(sublayer(x, rows_, pass(), [&](const Var&) { return branch; }).value());
   }
-  // Adds the masks of the attention's probabilities and of the residual sum. With queries and keys of 0 and the
-  // identity as values, the attention's result is its probabilities.
+  // Adds the masks of the attention probabilities and of the residual sum. With zero queries and keys and the identity
+  // as values, the attention's output equals its probabilities.
   void add_attention(AttentionBlock& block, Masks& masks) {
     const Tensor identity = Tensor::zeros({8, 8}, DType::f64);
     for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;

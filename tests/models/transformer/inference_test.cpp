@@ -124,9 +124,9 @@ TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
 }
 
 // In f32, each of a dozen sublayers rounds 24 times; we saw differences of 3e-6. In bf16, weights and operands of
-// products have 8 bits, and their errors of about 2^-9 each add up like a random walk. We saw 0.03 for logits with a
-// standard deviation of 1.6, and 0.05 on a device, where the stream is bf16, too. A mistake in the computation would
-// cause a far larger difference.
+// products have 8 significant bits, and their errors of about 2^-9 each add up like a random walk. We saw 0.03 for
+// logits with a standard deviation of 1.6, and 0.05 on a device, where the stream is bf16, too. A mistake in the
+// computation would cause a far larger difference.
 TEST(InferenceTransformer, LowerPrecisionIsClose) {
   for (const char* normalizer : {"ln", "rmsnorm", "un", "none", "dyt"})
     for (bool pre_norm : {true, false}) {

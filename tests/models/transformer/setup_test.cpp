@@ -18,7 +18,8 @@ TransformerConfig iwslt(std::int64_t source, std::int64_t target) {
   return config;
 }
 
-// fairseq prints this number for transformer_iwslt_de_en.
+// Counts the parameters of fairseq's transformer_iwslt_de_en: first pre-norm with one shared table, then post-norm with
+// separate vocabularies.
 TEST(TransformerSetup, HasFairseqsNumberOfParameters) {
   const auto count = [](const TransformerConfig& config) { return Transformer(config, 1).parameter_count(); };
   EXPECT_EQ(count(iwslt(10152, 10152)), 36743168);

@@ -51,7 +51,7 @@ class ExportCommand : public ProgramFiles {
     randomize(model, 5, 0.15);
     model.write_onnx(files_ / directory);
   }
-  // Returns the output of checked() for these files in each directory.
+  // Returns the output of checked() for the files `names` in each directory.
   std::vector<std::string> checked_in(const std::vector<std::string>& directories,
                                       const std::vector<std::string>& names = {std::begin(kFiles), std::end(kFiles)}) {
     std::vector<std::string> paths;
@@ -187,7 +187,7 @@ TEST_F(ExportCommand, Refuses) {
   expect_error("export @un -o @taken", 3, "@taken: cannot be created: Not a directory");
 }
 
-// The table has 2 GiB, but its memory is never accessed.
+// The table takes 2 GiB of address space, but its memory is never accessed.
 TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
   OnnxFile graph("encoder");
   graph.initializer("small", Tensor::zeros({2}, DType::f32));

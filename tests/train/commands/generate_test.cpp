@@ -73,7 +73,8 @@ TEST_F(GenerateCommand, OfSeveralTextsTheFirstIsThatOfOneAlone) {
   EXPECT_TRUE(contains(all, "\n--- 3 of 3 ---\nab"));
 }
 
-// Characters of several tokens, and invalid ones, must look the same whether they are streamed or printed at once.
+// Characters that span several tokens, and invalid ones, must look the same whether they are streamed or printed at
+// once.
 TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
   write("unknown", TextVocabulary::characters("ab"), TextVocabulary::kUnknown, 99);
   EXPECT_EQ(generated("@unknown --prompt a --length 3"), "a\ufffd\ufffd\ufffd\n");

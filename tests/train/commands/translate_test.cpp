@@ -102,7 +102,7 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   const std::string text = output("eval @m --source @in.de --reference @own.en");
   for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
     EXPECT_TRUE(contains(text, part));
-  // Relative file names are searched below --data-dir.
+  // Relative file names are looked up in --data-dir.
   EXPECT_EQ(parsed("eval @m --data-dir @ --source in.de --reference own.en --json --max-tokens 20")["loss"],
             all["loss"]);
 }

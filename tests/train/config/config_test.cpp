@@ -56,7 +56,7 @@ TEST(Config, ReadsTheOptionsOfNormalizers) {
         << text;
 }
 
-// Files of older runs contain these keys.
+// Configuration files of older runs contain norm.mask and norm.un.mask.
 TEST(Config, FormerKeysHaveOneValue) {
   EXPECT_EQ(config_text(parse_config("[norm]\nmask = true\nun.mask = 'valid'", "a.toml",
                                      {"norm.mask=true", "norm.un.mask=valid"})),
@@ -237,7 +237,7 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   EXPECT_LT(help.find("  family "), at);
 }
 
-// Runs that began before these keys existed can therefore be resumed.
+// Runs that began before the keys below existed can therefore be resumed.
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto keys = trajectory_keys(ExperimentConfig());
   for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics",

@@ -188,7 +188,7 @@ TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
   }
 }
 
-// A key must be declared to decide the trained numbers if, and only if, its row says that it changes them.
+// A key must be a trajectory key if, and only if, one of its rows in kRows says that it changes the trained numbers.
 TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining) {
   std::map<std::string, bool> decides;
   for (const Row& row : kRows) {

@@ -33,7 +33,7 @@ Launches of_a_step(const std::string& normalizer) {
   return launches;
 }
 
-// If these numbers change, change the tables in docs/cuda.md and bench/step_model.py, too.
+// If a number of launches changes, change the tables in docs/cuda.md and bench/step_model.py, too.
 TEST(Launches, OfAStep) {
   const Launches ln = of_a_step("ln"), un = of_a_step("un");
   EXPECT_EQ(ln.all, 728);

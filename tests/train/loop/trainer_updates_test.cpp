@@ -153,7 +153,7 @@ struct PoisonedTraining : TinyTraining {
     batches.seek(cursor);
     return poisoned;
   }
-  // Returns all values of the training's state, with 0 for NaN.
+  // Returns all values of the training state, with NaN replaced by 0.
   std::vector<float> everything() {
     std::vector<float> all;
     const TrainingState state = trainer.snapshot();

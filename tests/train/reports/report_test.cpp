@@ -214,7 +214,7 @@ TEST_F(Report, FieldsWithoutAValueAreLeftOut) {
   EXPECT_EQ(report_data({read})["runs"][0]["events"], read.events);
 }
 
-// Replaces xdg-open by a script that logs its argument, then by a script that fails, and finally by nothing.
+// Replaces xdg-open with a script that logs its argument, then with a script that fails, and finally removes it.
 TEST_F(Report, IsOpenedInTheBrowser) {
   run("a", kLog);
   const std::string path = std::getenv("PATH"), page = files_ / "a/report.html", bin = files_ / "bin";

@@ -14,7 +14,7 @@ inline const std::string kVitConfig =
 // A Compact Convolutional Transformer with few channels. Its convolutions have a stride of two, so its maps are small.
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0", kFewShapes, 6);
-// The maps have 8 x 8, 4 x 4 and 4 x 4 tokens.
+// The maps are 8 x 8, 4 x 4 and 4 x 4 tokens.
 inline const std::string kT2tConfig = settings_config(
     "family = \"t2t\"\nkernels = [7, 3, 3]\nstrides = [4, 2, 1]\npaddings = [3, 1, 1]\n"
     "token_width = 8\ntoken_dropout = 0",

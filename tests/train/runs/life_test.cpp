@@ -105,7 +105,8 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
 // The run warns before and after training. If the last update leaves the warm-up, it does not warn.
 TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   int number = 0;
-  // Trains for three updates. Returns the number of warnings about these keys, and true if `compare` marks the run.
+  // Trains for three updates. Returns how many warnings name `keys`, and true if `compare` marks the run as never
+  // having left its warm-up.
   const auto warnings = [&](const std::string& norm, const std::string& meanwhile, const std::string& keys,
                             const std::string& settings) {
     const std::string run = fmt::format("warmup{}", ++number);

@@ -94,7 +94,7 @@ TEST_F(TrainRobustness, NoTimeIsNegativeWhereClocksGoBack) {
   }
 }
 
-// With a stack below 64 KiB, commands used to end with SIGSEGV. This one has 32 KiB.
+// With a stack below 64 KiB, commands used to end with SIGSEGV. This stack is 32 KiB.
 TEST_F(TrainRobustness, ASmallStackIsEnough) {
   SpawnedProgram program(arguments("out") + " >/dev/null 2>&1", [] {
     const rlimit small{32 << 10, 32 << 10};

@@ -1,4 +1,4 @@
-// Runs in the process of the test. Their settings change a configuration that is as small as possible.
+// Training runs inside the test's own process. Each test changes a few settings of a minimal configuration.
 #pragma once
 #include "engine/cpu/threads.h"
 #include "tests/harness/compare.h"

@@ -13,7 +13,7 @@ namespace {
 enum Fault { kClosed, kFull, kBroken };
 constexpr const char* kFaultNames[] = {"closed", "full", "broken"};
 
-// Replaces `stream` by a closed, full or broken one. Called in the child process.
+// Closes `stream`, or redirects it to a full device or a broken pipe. Called in the child process.
 void spoil(int stream, Fault fault) {
   int pipe_ends[2] = {};
   if (fault == kClosed) {
@@ -34,7 +34,7 @@ class Streams : public TinyRun {
     write_safetensors(files_ / "ids", {{"source", ids}, {"input", ids}});
   }
 
-  // Replaces each @ by the directory of the files, and each # by a new path in it.
+  // Replaces each @ with the path of the test's directory, and each # with a new path in it.
   std::string filled(std::string arguments) {
     for (std::size_t at = 0; (at = arguments.find_first_of("@#", at)) != std::string::npos;)
       arguments.replace(at, 1, files_.path() + (arguments[at] == '@' ? "/" : "/new" + std::to_string(++names_)));

@@ -100,7 +100,8 @@ TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
   EXPECT_EQ(error(std::string("{}\0", 3)), "@a.json: is not JSON at byte 3");
 }
 
-// The file is sparse and has 1 TiB. read_json() rejects its size, read_lines() its first zero byte.
+// The file is sparse, with a size of 1 TiB. read_json() rejects it for its size, and read_lines() rejects its first
+// zero byte.
 TEST_F(JsonFile, IsNotLargerThanWhatIsReadWhole) {
   write("a.json", "{}");
   std::filesystem::resize_file(files_ / "a.json", std::uintmax_t(1) << 40);

@@ -126,8 +126,8 @@ TEST(T2tJson, IsKeptAndRefusesSizesThatAreNone) {
   EXPECT_TRUE(contains(message_with(config, "positions", "random"), "there is no key model.positions"));
 }
 
-// With four stages, the smallest image has 32 pixels and its first map has 8 x 8. Windows of 7 do not divide this map,
-// so they need a larger image.
+// With four stages, the smallest image is 32 x 32 pixels and its first map is 8 x 8. A window of 7 does not divide 8,
+// so it needs a larger image.
 TEST(SwinKeys, TheSmallestImageIsOneThatWindowsFit) {
   for (const auto& [window, side] : {std::pair(4, 32), {6, 96}, {7, 224}, {100, 32}}) {
     SwinConfig config;

@@ -110,7 +110,7 @@ TEST(Augmentation, AUG_3_AlternatingFlip) {
   EXPECT_NEAR(first, 1000, 112);
 }
 
-// The image has 3 x 1 pixels, and the holes are squares of side 2. A hole around row 0, 1 or 2 hides row 0, rows 0 and
+// The image is 3 x 1 pixels, and the holes are squares of side 2. A hole around row 0, 1 or 2 hides row 0, rows 0 and
 // 1, or rows 1 and 2.
 TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
   const ImageSet images = numbered(3, 1);

@@ -148,7 +148,7 @@ TEST_F(LanguageText, IsThatOfAllFilesInTheOrderOfTheirNames) {
   EXPECT_EQ(split("c.csv"), "vier\n");
 }
 
-// Each text has 100 bytes, so its last tenth begins at byte 90.
+// Each text is 100 bytes long, so its last tenth begins at byte 90.
 TEST_F(LanguageText, TheLastTenthIsValidationFromTheBeginningOfALineOn) {
   const auto valid = [&](const std::string& text) {
     write("a.txt", text);

@@ -166,8 +166,8 @@ TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
   EXPECT_EQ(refusal<FileError>(""), "@valid.de: line 1 must be UTF-8, got byte 0xff at byte 2 of the line");
 }
 
-// If a checkpoint has the vocabulary, these files are needed only for their digests. A digest would take seconds for
-// the 16 GiB here, and hours for a terabyte, so the size must be checked first.
+// If a checkpoint has the vocabulary, the files that it came from are needed only for their digests. A digest would
+// take seconds for the 16 GiB here, and hours for a terabyte, so the size must be checked first.
 TEST_F(ExperimentDataTest, AVocabularyOfHolesIsRefusedAtOnce) {
   write("holes", "");
   std::filesystem::resize_file(files_ / "holes", std::uintmax_t(1) << 34);

@@ -93,8 +93,8 @@ TEST(Numbers, OrdinalsDecimalsAndDatesSpelledByHand) {
   }
 }
 
-// Reads cardinals back from the parts that cut() makes. If that works for every number, no two numbers have the same
-// spelling, and the parts are the intended ones.
+// Returns the value of a cardinal, computed from the parts into which cut() splits it, or -1 if it does not know a
+// part. If every number comes back, no two numbers share a spelling and cut() splits each one correctly.
 std::int64_t value_of(const std::string& words) {
   static const std::map<std::string, std::int64_t> kValues = [] {
     std::map<std::string, std::int64_t> values{{"ein", 1}, {"eine", 1}, {"sech", 6}, {"sieb", 7}, {"zwan", 2}};

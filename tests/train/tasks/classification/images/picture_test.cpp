@@ -43,8 +43,8 @@ TEST(Square, PIC_1_WorkedByHand) {
   // Rows behave like columns.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 0, 100, 100}), 4)),
             (Bytes{0, 0, 0, 0, 25, 25, 25, 25, 75, 75, 75, 75, 100, 100, 100, 100}));
-  // This scales to two thirds of the size. The new centres are 3/4 and 9/4; their nearest pixels have weights of 5/6
-  // and 1/2.
+  // This scales to two thirds of the size. The new centres are 3/4 and 9/4. For each of them, the nearest pixel has
+  // weight 5/6 and the next one 1/2, before division by their sum, 4/3.
   EXPECT_EQ(red_of(square(picture(3, 3, {0, 64, 90, 0, 64, 90, 0, 64, 90}), 2)), (Bytes{24, 80, 24, 80}));
 }
 
@@ -139,7 +139,8 @@ TEST_F(DecodePicture, OtherFilesAreNamed) {
 
 std::string golden(const std::string& name) { return read_bytes(FOLDGRAD_SOURCE_DIR "/tests/golden/pictures/" + name); }
 
-// The pictures of tests/golden/pictures/make.py have 16 x 8 pixels, with one colour on the left and one on the right.
+// The JPEG images of tests/golden/pictures/make.py are 16 x 8 pixels, with one colour on the left and another on the
+// right.
 TEST(DecodeJpeg, GivesTheColoursThatWereCompressed) {
   if (!jpeg_available()) GTEST_SKIP() << "this build lacks libjpeg-turbo";
   struct Case {

@@ -34,8 +34,8 @@ inline std::string stored(const std::string& bytes) {
 
 enum class PngColour { gray = 0, rgb = 2, palette = 3, gray_alpha = 4, rgba = 6 };
 
-// Makes a PNG file. `samples` has the bytes of all rows, without the filter byte of each row. `before` has the chunks
-// that come before the samples.
+// Makes a PNG file. `samples` contains the bytes of all rows, without their filter bytes. `before` contains the chunks
+// to insert before the image data.
 inline std::string png_file(std::uint32_t width, std::uint32_t height, int depth, PngColour colour,
                             const std::string& samples, const std::string& before = "") {
   std::string rows;
