@@ -1,4 +1,4 @@
-// The program `foldgrad`: its commands, and the options before a command.
+// The program `foldgrad`: its commands, the options before a command, completions, and the man page.
 #pragma once
 #include <string>
 #include <vector>

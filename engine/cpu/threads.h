@@ -59,7 +59,8 @@ void set_threads(int n);
 // When parallel() returns, all stores that bypass the caches (engine/cpu/write.h) are complete.
 //
 // Helpers block all signals, may run on every processor of the process even if the caller is bound to one, and end with
-// the calling thread. After fork(), the child process starts its own helpers. If one cannot start, others do its work.
+// the calling thread. After fork(), the child process starts its own helpers. If a helper cannot start, the
+// other threads do its work.
 void parallel(std::int64_t pieces, Body body);
 
 // Loops over fewer elements than this run as one piece: waking the helpers costs more than they save. Tuned on 2 cores

@@ -1,8 +1,8 @@
 // All kernels are launched here. Without nvcc, they run on the host, with one fiber per CUDA thread (emulation/).
 //
 // The emulation enforces our rules for kernels: a kernel takes one parameter struct by value and obtains shared memory
-// only from dynamic_shared<T>() or shared_array<T>(), and no thread returns before a barrier that other threads have
-// yet to reach.
+// only from dynamic_shared<T>() or shared_array<T>(), and no thread returns before a barrier that other threads of its
+// block have yet to reach.
 //
 // If a kernel fails while it runs, the next wait for the device throws an error without the kernel's name. With
 // FOLDGRAD_CUDA_BLOCKING=1 in the environment, every launch waits for its kernel, and the error names the kernel.

@@ -1,5 +1,6 @@
 // A pack is a few neighbouring elements that a thread loads or stores with one access of up to 16 bytes. Memory-bound
-// kernels need many bytes in flight, and one wide access keeps more in flight than several narrow ones. For .cu files.
+// kernels need many bytes in flight, and one wide access keeps more in flight than several narrow ones. This header is
+// for .cu files.
 //
 // A pack must begin at a multiple of its size. If rows or operands are not aligned, kernels use packs of one element.
 // Lanes then still access consecutive elements, so accesses cover whole sectors of memory, but take more instructions.

@@ -1,4 +1,5 @@
-// Reductions within a warp and a block, in a fixed order, so results are bit-identical on every run. For .cu files.
+// Reductions within a warp and a block, in a fixed order, so results are bit-identical on every run. This header
+// is for .cu files.
 #pragma once
 #include "engine/cuda/launch.h"
 

@@ -70,10 +70,10 @@ void Reader::watch(std::size_t depth, Json::parse_event_t event, const std::stri
 }
 
 std::vector<std::int64_t> Reader::integers(const std::string& name, const char* key, const Json& array) const {
-  if (!array.is_array()) refuse(subject_of(name) + key, "an array", array);
+  if (!array.is_array()) refuse(subject_of(name) + ": " + key, "an array", array);
   for (const Json& one : array)
     if (!one.is_number_unsigned() || one.get<std::uint64_t>() > std::uint64_t(INT64_MAX))
-      refuse(subject_of(name) + key, kIntegers, one);
+      refuse(subject_of(name) + ": " + key, kIntegers, one);
   return array.get<std::vector<std::int64_t>>();
 }
 
@@ -88,8 +88,8 @@ Entry Reader::entry(const std::string& name, const Json& fields) const {
   if (!type.is_string()) refuse(subject_of(name) + ": dtype", "a string", type);
   const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return type == t.name; });
   if (known == std::end(kTypes)) refuse(subject_of(name) + ": dtype", "F64, F32, BF16, I64, I32 or U8", type);
-  const std::vector<std::int64_t> sizes = integers(name, ": shape", fields["shape"]),
-                                  offsets = integers(name, ": data_offsets", fields["data_offsets"]);
+  const std::vector<std::int64_t> sizes = integers(name, "shape", fields["shape"]),
+                                  offsets = integers(name, "data_offsets", fields["data_offsets"]);
   if (offsets.size() != 2) fail("{}: data_offsets must have two entries, got {}", subject_of(name), offsets.size());
 
   // Skips sizes of zero: strides are products of the other sizes, and these products must not overflow.

@@ -7,7 +7,8 @@
 // smallest() reduces a configuration to one layer and to the smallest sizes that data can have, and throws
 // std::invalid_argument if no such sizes are valid. expected_parameters() returns the names and shapes of some
 // parameters, including the largest. If a file lacks one of these parameters, the sizes in config.json are wrong, and
-// loading fails before the model is allocated.
+// loading fails before the model is allocated. The configuration's validate() throws std::invalid_argument for an
+// invalid value; the message names the key, the requirement and the value.
 #pragma once
 #include <utility>
 #include <vector>

@@ -88,7 +88,8 @@ struct AttentionBlock {
   Var operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass);
   // Self-attention over `in`.
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
-  // Attends from `in`, with segments `queries`, to keys and values of `states`, with segments `keys`.
+  // Attends from `in`, with segments `queries`, to keys and values of `states`, with segments `keys`. Throws
+  // std::invalid_argument unless q, k and v are three layers. `causal` is for attend() above.
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass,
              bool causal = false);
   // Returns the options for attention from `queries`, with the block's dropout.

@@ -1,5 +1,5 @@
 // The common part of image classifiers. A family derives from ImageFamily, whose base is ImageModel, or TokenModel
-// (token_model.h) if the family's layers keep the number of tokens. For example:
+// (token_model.h) if the family's layers keep the number of tokens. A model computes a loss:
 //
 //   Vit model(config, seed);
 //   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);

@@ -69,7 +69,8 @@ class OnnxRecording final : public OnnxOperands {
 // (NAME) has statistics over the tokens of WHAT".
 void require_exportable(const Model& model, const char* what);
 
-// Returns the attention bias: 0 for `seen` keys, -1e30 for others. -infinity would give NaN in a row without keys.
+// Returns the attention bias: 0 for `seen` keys, and -1e30 for others, which makes their probability 0. -infinity would
+// give NaN in a row without keys.
 std::string onnx_bias_of(OnnxGraph& g, const std::string& seen);
 
 // Adds nodes for the normalizer's inference() form; returns x itself if the form changes nothing. Throws

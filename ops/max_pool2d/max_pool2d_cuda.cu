@@ -36,8 +36,8 @@ struct PoolPack {
   }
 };
 
-// Computes channels c ... c + N - 1 of pixel r of dx_b in one thread, which sums over all positions of y whose windows
-// contain the pixel.
+// Computes channels c ... c + N - 1 of pixel r of dx_b: sums over all positions of y whose windows contain the pixel,
+// so no two threads write the same element.
 template <class T, int N>
 struct GatherPack {
   MaxPool2dBackward<T> p;

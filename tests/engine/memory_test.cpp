@@ -106,7 +106,8 @@ TEST_P(Memory, AFreedBlockIsUsedAgainByItsClassOnly) {
   EXPECT_EQ(cached(), 0u);
 }
 
-// So batches of different sizes can share the memory of the largest.
+// Batches of different sizes can thus share the memory of the largest: its freed block serves any request for more than
+// half its size.
 TEST_P(Memory, ALargeFreedBlockServesMoreThanHalfItsSize) {
   constexpr std::size_t kKiB = 1024;
   void* const address = take(256 * kKiB).get();

@@ -67,7 +67,7 @@ def expect_continuations(model, characters, prompts, count):
 
 
 def texts():
-    """Checks that Optimum continues parts of the text as foldgrad does, with a trained model and its folded one."""
+    """Checks that Optimum continues parts of the text as foldgrad does, for a trained model and for its folded model."""
     with tempfile.TemporaryDirectory() as files:
         gpt, folded, config = (os.path.join(files, name) for name in ("gpt", "gpt-folded", "config.toml"))
         text = write_text(os.path.join(files, "text.txt"))

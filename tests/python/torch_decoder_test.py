@@ -25,8 +25,8 @@ def given():
 
 
 def layers():
-    """Checks a layer and a stack. norm2 folds only into the cross-attention's queries, as it reads keys and values from
-    the memory."""
+    """Checks a layer and a stack. norm2 folds only into the queries of the cross-attention, since its keys and values
+    come from the memory."""
     torch.manual_seed(1)
     memory, x = given()
     for bias in (True, False):

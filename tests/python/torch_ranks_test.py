@@ -16,7 +16,8 @@ KINDS, STEPS, RANKS = (UN, MABN, PNStar), 8, 2
 
 
 def results(kind, process_group, rows):
-    """Returns outputs, gradients and buffers of steps on these of 6 rows. Row 5 is padding, row 4 half of the time."""
+    """Trains on some of a batch's 6 rows. Returns outputs, gradients and buffers. Row 5 is padding, row 4 in every other
+    step."""
     norm = kind(4, warmup=3, dtype=torch.float64, process_group=process_group)
     generator, found = torch.Generator().manual_seed(1), []
     for step in range(STEPS):

@@ -46,7 +46,7 @@ MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.jso
         "docs/tutorial.md": ["runs/report.html", "runs/un/folded/certificate.json", "runs/ln/folded/certificate.json",
                              "runs/un/before-and-after.svg", "runs/un/class/certificate.json",
                              "runs/ln/class/certificate.json", "runs/un/class.svg"]}
-# Logs with enough events for full curves in the report.
+# Logs that must have at least ten events of each kind, enough for curves in the report.
 FULL = {"README.md": ["runs/demo/log.jsonl"], "docs/tutorial.md": []}
 # Patterns that must be in the output of each document's commands: the demo's commands, eight translations, the number
 # of translations that folding kept, and more.

@@ -30,8 +30,8 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::
 // Returns the SHA-256 of config.json and of the tensor files, if they exist, by file name. Throws CheckpointError.
 std::map<std::string, std::string> model_digests(const std::string& directory);
 
-// Returns the path of config.toml of the run at `path`, or up to two levels above it, where the run of a checkpoint is.
-// Returns "" if there is no run.
+// Returns the path of the config.toml of a run. `path` is the run, its folder `checkpoints`, or a checkpoint in that
+// folder. If it is none of these, returns "".
 std::string find_run_config(const std::string& path);
 
 // Creates `directory` and writes the model. `vocabulary` is a directory to copy, or empty; it need not exist.

@@ -11,7 +11,7 @@ class NonFiniteError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What to do with a model whose weights or statistics are not finite: refuse it, or allow it for inspection.
+// The treatment of a model whose weights or statistics are not finite: refuse it, or allow it for inspection.
 enum class NonFinite { refuse, allow };
 
 // Returns the indices, one per axis, of the element at flat position `element` in a tensor of this shape.

@@ -58,8 +58,8 @@ std::string norm_tables(const ExperimentConfig& config) {
   return text;
 }
 
-// The lines of each section, in order of first appearance. [train] is filled twice: with the task's keys, then with the
-// common ones.
+// The lines of each section, in order of first appearance. The task's keys and the common ones may be in one section,
+// for instance [train], which is then filled twice.
 using Sections = nlohmann::ordered_map<std::string, std::string>;
 
 void add_to(Sections& sections, const std::string& section, const std::string& lines) {

@@ -7,11 +7,11 @@
 
 namespace foldgrad {
 
+using Lines = std::vector<std::string>;
+
 // Returns the lines of a file without line endings ("\n" or "\r\n") and without a byte order mark at the beginning.
 // Throws FileError, which names the file, if it cannot be read. If a line is not UTF-8, FileError also names the line.
-std::vector<std::string> read_lines(const std::string& path);
-
-using Lines = std::vector<std::string>;
+Lines read_lines(const std::string& path);
 
 struct ParallelText {
   Lines source, target;  // line i of `target` translates line i of `source`

@@ -23,7 +23,7 @@ std::vector<RecordedPhase> recorded_phases(const std::string& run);
 //               "last" are updates
 //   sites       [{"site", "channels", "pnac", "trace"}]
 //     pnac      {"q begin": 91.5, "G begin", "noise begin", ...}: means over the windows of a phase, in percent. "G" is
-//               absent if it was not recorded. The object is empty if `window` is 0
+//               absent if it was not recorded. If `window` is 0, "pnac" is absent
 //     trace     {"channels": [0, 1, ...], "q begin": "...", "G begin", "flag begin", ...}: recorded values of these
 //               channels, [iterations, channels] in base64, q and G as f32 and flags as bytes. These are all channels,
 //               or outstanding_channels() if the values of all channels and sites take more than 16 MiB

@@ -25,7 +25,8 @@ struct Variables {
   const char *by, *marks, *rank, *count, *local_rank, *local_count;
 };
 constexpr int kMostPort = 65535;
-// The launchers in search order. mpirun comes first, since srun also sets its variables for mpirun's processes.
+// The launchers in search order. mpirun comes first, since srun also sets its variables for processes that mpirun
+// starts under srun.
 constexpr Variables kLaunchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},

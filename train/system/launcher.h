@@ -23,7 +23,9 @@ struct Launch {
 // processes use the next port. variable(NAME) returns an environment variable, or null if it is not set; the
 // default reads this process's environment. Throws std::invalid_argument for values that are not numbers, and for
 // impossible addresses and ports.
-Launch find_launch(const std::function<const char*(const char*)>& variable = std::getenv);
+Launch find_launch(const std::function<const char*(const char*)>& variable = [](const char* name) -> const char* {
+  return std::getenv(name);
+});
 // Returns "4 processes started by mpirun; this is process 2", or "one process".
 std::string describe(const Launch& launch);
 

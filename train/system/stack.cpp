@@ -16,15 +16,15 @@ int with_enough_stack(const std::function<int()>& program) {
   pthread_attr_t large;
   pthread_attr_init(&large);
   pthread_attr_setstacksize(&large, kStack);
-  pthread_setattr_default_np(&large);  // for this thread and all later ones
+  pthread_setattr_default_np(&large);  // for the thread below and all later ones
   pthread_attr_destroy(&large);
   int result = 0;
   std::thread thread;
   try {
     thread = std::thread([&] { result = program(); });
   } catch (const std::system_error&) {  // no thread can be started
-    return program();
   }
+  if (!thread.joinable()) return program();
   thread.join();
   return result;
 }

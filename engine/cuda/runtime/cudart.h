@@ -6,7 +6,7 @@
 
 namespace foldgrad {
 
-// Throws std::runtime_error unless the call succeeded. Clears the error, which the next call would report again.
+// Throws std::runtime_error unless the call succeeded. Clears the error, which the next call would otherwise report.
 void check_cuda(cudaError_t error, const char* call);
 
 // Returns the stream for all our kernels and copies on cuda_device(), and makes this device current on the calling

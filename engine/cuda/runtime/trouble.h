@@ -1,4 +1,5 @@
-// Explains why CUDA cannot be used on a machine, and what to do. C++17, since .cu files include this header.
+// Explains why CUDA cannot be used on a machine, and what to do about it. .cu files include this header, so it must be
+// C++17.
 #pragma once
 #include <string>
 

@@ -16,7 +16,7 @@ namespace {
 using namespace testing;
 using Metadata = std::map<std::string, std::string>;
 
-// What serialize() of the Python package safetensors 0.5.3 returns for these tensors, whose bytes were packed with
+// The result of serialize() of the Python package safetensors 0.5.3 for these tensors, whose bytes were packed with
 // Python's struct:
 //   weight F32 [2, 3] 1 -2 0.5 3.25 -0 0.001;  half BF16 [3] 1 -2 inf;  double F64 [] 0.1;  ids I64 [2] -1 2^40;
 //   lengths I32 [1, 2] 7 -8;  mask U8 [3] 0 1 255;  none F32 [0, 4];  metadata note = "café"

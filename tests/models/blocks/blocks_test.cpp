@@ -91,7 +91,7 @@ TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   EXPECT_FALSE(close(inference_logits(plain, inputs, DType::f64), want, 1e-3));
 }
 
-// Of 64 copies of an image, about half lose the attention of the second layer, and about half its feed-forward block.
+// About half of 64 copies of an image lose the attention of the second layer, and about half its feed-forward block.
 // The remaining branches are divided by 1/2.
 TEST(VitDropPath, ChoosesForEachImageAndSublayer) {
   VitConfig config = tiny_vit("none");

@@ -162,8 +162,8 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
   }
 };
 
-// A device sums in another order, which changes little in f32. In bf16, such sums may be rounded to another value of 8
-// bits. Saved values are f32 in both cases.
+// Each device sums in its own order, which hardly changes f32 results. In bf16, with 8 significant bits, such a sum may
+// round to the neighbouring number. Saved values are f32 in both cases.
 TEST_P(RunDevices, TrainEvalAndAnswer) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   expect_near(losses_on(device(), "bf16"), losses_on("cpu", "bf16"), 0.05);

@@ -39,7 +39,7 @@ struct Augmentation {
 // Throws std::invalid_argument for any other name, and for two names of the same kind.
 Augmentation augmentation(const std::vector<std::string>& names);
 
-// Changes image i of the set. Writes the result to `out`: image_bytes() bytes, which must not overlap the set.
+// Augments image i of the set, and writes the result to `out`, which has image_bytes() bytes outside of the set.
 void augment(const Augmentation& augmentation, const ImageSet& images, std::int64_t i, std::uint64_t seed,
              std::int64_t epoch, std::uint8_t* out);
 

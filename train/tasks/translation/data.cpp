@@ -26,8 +26,7 @@ std::string path_in(const std::string& directory, const std::string& name) {
   return std::filesystem::path(directory) / name;  // an absolute name stays unchanged
 }
 
-SentencePiece make_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
-  if (!d.sentencepiece_model.empty()) return SentencePiece::read(path_in(directory, d.sentencepiece_model));
+SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
   Lines both = train.source;
   both.insert(both.end(), train.target.begin(), train.target.end());
   return SentencePiece::train(both, d.vocabulary);
@@ -41,7 +40,10 @@ Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& di
   const auto& d = config.data.as<DataConfig>();
   if (d.task == TextTask::numbers) return Vocabulary::numbers();
   if (d.tokenizer == Tokenizer::sentencepiece)
-    return Vocabulary::sentence_piece(make_pieces(d, directory, train), d.lowercase);
+    return Vocabulary::sentence_piece(d.sentencepiece_model.empty()
+                                          ? learned_pieces(d, directory, train)
+                                          : SentencePiece::read(path_in(directory, d.sentencepiece_model)),
+                                      d.lowercase);
   std::optional<Bpe> bpe;
   if (!d.bpe_codes.empty()) bpe.emplace(path_in(directory, d.bpe_codes));
   const auto dictionary = [&](const std::string& file, const Lines& lines) {

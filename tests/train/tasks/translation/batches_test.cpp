@@ -57,7 +57,7 @@ TEST(Batches, BAT_1_BAT_2_OrderAndSizesByHand) {
   EXPECT_EQ(epoch_of(batches), (std::vector<std::vector<std::int64_t>>{{4, 1}, {0, 3}, {2}}));
 }
 
-// The long pair closes a batch of 3 rows, of which one row is left over. This row must not share a batch with the long
+// The long pair closes a batch of 3 rows, and one of them is left over. This row must not share a batch with the long
 // pair, since 2 rows of length 7 exceed the limit of 8 tokens.
 TEST(Batches, BAT_2_NoBatchExceedsTheLimitAfterARemainder) {
   Batches batches(pairs_of({{1, 1}, {1, 1}, {1, 1}, {6, 6}}), {.max_tokens = 8, .multiple = 2, .shuffle = false});

@@ -69,8 +69,8 @@ TEST(Scores, BLEU_4_WorkedByHand) {
   EXPECT_NEAR(bleu.score, 100 * std::pow(2.0 / 4 * 1 / 3 * (0.5 / 2) * (0.25 / 1), 0.25), 1e-12);
 }
 
-// Of the 3 letters in the hypothesis 2 are right, and of its 2 letter pairs 1 is right. They include both letters and
-// the only pair of the reference. The reference has no triple, so longer n-grams do not count.
+// In the hypothesis, 2 of 3 letters and 1 of 2 letter pairs are right. They include both letters and the only pair of
+// the reference. The reference has no triple, so longer n-grams do not count.
 TEST(Scores, CHRF_1_CHRF_2_CHRF_3_WorkedByHand) {
   EXPECT_EQ(chrf({"ab c"}, {"ab"}).text, "chrF2 = 87.50");
   EXPECT_NEAR(chrf({"ab c"}, {"ab"}).score, 100 * 5 * (7.0 / 12) / (4 * (7.0 / 12) + 1), 1e-12);

@@ -111,7 +111,7 @@ void list_images(const std::string& directory, const auto& label_of, Listing& al
   if (all.paths.size() == before) throw FileError(directory, "has no PNG or JPEG file");
 }
 
-// Lists the images in each class's folder, or in the folder within it if `inner` is not empty ("/images").
+// Lists the images in each class's folder or, if `inner` is not empty ("/images"), in that folder within it.
 Listing list_classes(const std::string& directory, const std::string& inner, std::int64_t size,
                      const std::vector<std::string>& classes) {
   std::vector<std::string> own;

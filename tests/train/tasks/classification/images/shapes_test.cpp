@@ -47,7 +47,7 @@ TEST(Shapes, PartsSeedsAndImagesDiffer) {
 
 // If neighbours began with the same random numbers, they would have the same colours and the same noise, and would
 // differ only in their shape.
-TEST(Shapes, NeighboursDifferInColourAndNoise) {
+TEST(Shapes, NeighboursDifferInMoreThanTheirShape) {
   for (std::int64_t i = 0; i < 20; ++i) {
     const Bytes a = image(ImagePart::train, i, 1), b = image(ImagePart::train, i + 1, 1);
     std::int64_t same = 0;
