@@ -107,12 +107,17 @@ inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& 
   return model;
 }
 
-// Estimates how much more the logits change than the numbers of the model. In f64, multiplies every parameter and
-// statistic by 1 + d or 1 - d at random, and divides the largest change of a logit by the largest logit and by d.
-// Returns the maximum of three draws.
-inline double condition_number(Transformer& model, const TranslationBatch& batch) {
-  constexpr double kChange = 1e-9;  // far above f64's rounding, and small enough for logits to be linear in it
+// Estimates how much more the logits change than the numbers from which they are computed. In f64, multiplies every
+// parameter and statistic and every element of every operation's result by 1 + d or 1 - d at random, and divides the
+// largest change of a logit by the largest logit and by d. Returns the maximum of three draws. Changing only parameters
+// would not be enough: equal tokens would change alike, so that the differences of their attention scores, which may be
+// much smaller than the scores, would keep their relative accuracy. Rounding errors differ from row to row.
+inline double condition_number(Transformer& model, const TranslationBatch& batch, double d) {
   std::mt19937_64 random(1);
+  const auto change = [&](const Tensor& t) {
+    for (std::int64_t i = 0; is_floating(t.dtype()) && i < t.size(); ++i)
+      t.data<double>()[i] *= 1 + (random() % 2 ? d : -d);
+  };
   Transformer exact(model.config(), 1, DType::f64);
   exact.copy_from(model);
   const Tensor want = inference_logits(exact, batch.named(), DType::f64);
@@ -120,29 +125,28 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
   for (int draw = 0; draw < 3; ++draw) {
     Transformer changed(model.config(), 1, DType::f64);
     changed.copy_from(model);
-    const auto change = [&](const Tensor& t) {
-      for (std::int64_t i = 0; is_floating(t.dtype()) && i < t.size(); ++i)
-        t.data<double>()[i] *= 1 + (random() % 2 ? kChange : -kChange);
-    };
     for (Parameter* p : changed.parameters()) change(p->value);
     for (const auto& [name, tensor] : changed.state()) change(tensor);
-    greatest =
-        std::max(greatest, difference(inference_logits(changed, batch.named(), DType::f64), want).relative / kChange);
+    Tape tape;
+    tape.observe([&](const Node&, const Tensor& y) { change(y); });
+    const Tensor logits = changed.forward(batch.named(), {.tape = tape, .dtype = DType::f64}).value();
+    greatest = std::max(greatest, difference(logits, want).relative / d);
   }
   return greatest;
 }
 
 // Bounds the difference that rounding causes between a model and its folded form. Let u be half an epsilon, and n the
 // number of terms in the longest sum. A computed sum of n products is the exact sum for weights with relative errors of
-// at most n u. Folding rounds W diag(A) once more, and the map at the site rounds three times. So both models give the
-// exact logits of models whose numbers have relative errors of at most (n + 4) u. The condition number says how much
-// more the logits change than the numbers; its three draws find at least a quarter of the largest possible change.
+// at most n u, which differ from row to row. Folding rounds W diag(A) once more, and the map at the site rounds three
+// times. So both models differ from the exact logits as if their numbers had relative errors of at most e = (n + 4) u.
+// The condition number says how much more the logits change than the numbers. In f32 it is measured for changes of e,
+// since logits need not be linear in them, and in f64 for 1e-9, which is far above f64's own rounding.
 inline double folding_tolerance(Transformer& model, const TranslationBatch& batch, DType dtype) {
   const double u =
       (dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon())) /
       2;
-  const double n = double(std::max(model.config().width, model.config().ffn_width));
-  return 2 * (n + 4) * u * 4 * condition_number(model, batch);
+  const double n = double(std::max(model.config().width, model.config().ffn_width)), e = (n + 4) * u;
+  return 2 * e * condition_number(model, batch, std::max(e, 1e-9));
 }
 
 }  // namespace foldgrad::testing
