@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Runs one of our benchmarks and its counterparts in turn, several times, and prints them side by side.
+"""Runs one of our benchmarks and its counterparts in turn, several times, and prints their times side by side.
 
     python compare.py --build build/release [--rounds 3] [--filter softmax] [--json results/ops.json]
     python compare.py --build build/release --program transformer_bench
     python compare.py --build build/release --program vision_bench --filter 'vit_s4/(step|infer)' -- --onnxruntime
     python compare.py --build build/release --program inference_bench [--threads 1 --cpu-time]
 
-The counterparts are in PyTorch and, for inference_bench, also in CTranslate2 and onnxruntime. There, PyTorch and
-onnxruntime load our model with layer normalization from its files; CTranslate2 runs a model of the same sizes. They are
-compared with our benchmarks that match the filter. Arguments after -- are passed to them. With --cpu-time and
---threads 1, the table of inference_bench is meaningful even on a busy machine. scripts/python.sh installs the packages.
+The counterparts are in PyTorch and, for inference_bench, also in CTranslate2 and onnxruntime. For inference_bench,
+PyTorch and onnxruntime load our model with layer normalization from its files; CTranslate2 runs a model of the same
+sizes. The filter chooses our benchmarks, with which the counterparts are compared. Arguments after -- are passed to the
+counterparts. With --cpu-time and --threads 1, the table of inference_bench is meaningful even on a busy machine.
+scripts/python.sh installs the packages.
 
-"of limit" is the speed of our fastest iteration in percent of a limit of this machine, if there is one. The limit of an
-f32 training step is its floor: its products at the peak of fused multiply-adds, plus the bytes of its other operations
-at the rate of a copy. The limit of another benchmark is the peak, or the fastest of three copies of the same number of
-bytes. "of copy_" is our median bandwidth in percent of that of PyTorch's copy_ of 16 MiB. For each counterpart, the
-table has its time, and this time divided by ours.
+"of limit" is our speed in percent of a limit of this machine, if there is one; ops_bench reports the speed of its
+fastest iteration. The limit of an f32 training step is its floor: the time of its products at the peak of fused
+multiply-adds, plus that of the bytes of its other operations at the rate of a copy. The limit of another benchmark is
+the peak, or the fastest of three copies of the same number of bytes. "of copy_" is our median bandwidth in percent of
+the bandwidth of PyTorch's copy_ of 16 MiB. For each counterpart, the table has its time, and this time divided by ours.
 """
 import argparse
 import json
@@ -28,7 +29,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Arguments of each counterpart: NAMES is replaced by a regular expression of names, MODELS by the folder of
+# Arguments of each counterpart: NAMES is replaced by a regular expression for names, MODELS by the folder of
 # write_models().
 COUNTERPARTS = {
     "ops_bench": {"pytorch_ops.py": ["--filter", "NAMES"]},
@@ -75,8 +76,9 @@ def write_models(build, models):
 
 
 def peers_of(name, theirs):
-    """Returns {label: name} of their benchmarks of the same task. PyTorch has no Unified Normalization, so inference is
-    compared with layer normalization. Our decoding and encoders in bf16 are compared with int8 too."""
+    """Returns {label: name} of the counterparts' benchmarks of the same task. PyTorch has no Unified Normalization, so
+    our inference is compared with PyTorch's layer normalization. Our bf16 decoding and encoders are also compared with
+    int8."""
     task = name.rsplit("/", 2)[0]
     if task.split("/")[0] in ("encoder", "greedy", "beam5"):
         kinds = ["f32"] if name.endswith("/f32") else ["bf16", "int8"]
@@ -97,7 +99,7 @@ def run_theirs(python, script, names, models, o, more):
 
 
 def measure(o, more, program, models):
-    """Returns (context, {name: run_ours' rows of all rounds}, {name: their milliseconds of all rounds})."""
+    """Returns (context, {name: our rows of all rounds}, {name: the counterparts' milliseconds of all rounds})."""
     python = subprocess.run([HERE.parent / "scripts/python.sh", "numpy", "torch", *PACKAGES.get(o.program, [])],
                             check=True, capture_output=True, text=True).stdout.strip()
     context, ours, theirs = {}, {}, {}
@@ -122,8 +124,8 @@ def timed(values):
 
 
 def table(ours, theirs, copy):
-    """Returns {name: its row for --json}. `copy` is the number of bytes that PyTorch's copy_ reads and writes in a
-    millisecond, which is a second limit, or None."""
+    """Returns {name: its row for --json}. `copy` is a second limit, or None: the number of megabytes that
+    PyTorch's copy_ reads and writes in a millisecond."""
     rows = {}
     for name, rounds in ours.items():
         row = rows[name] = timed([r["ms"] for r in rounds])
@@ -154,7 +156,7 @@ def main():
     parser.add_argument("--peers", nargs="*", help="which counterparts to run (default: all)",
                         choices=COUNTERPARTS["inference_bench"])
     parser.add_argument("--cpu-time", action="store_true", help="CPU time of all threads instead of wall-clock time")
-    parser.add_argument("--json", type=pathlib.Path, help="also write the table here")
+    parser.add_argument("--json", type=pathlib.Path, help="also write the table to this file")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     o, more = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
     program = o.build / o.program

@@ -1,6 +1,6 @@
 // Times the rungs of docs/cpu_ladder.md on a matrix product of the IWSLT model, [2048, 512] by [512, 512]. Prints, for
 // each rung, the percentage of the peak of fused multiply-adds that it reaches on the same number of threads: the
-// median and the best of the rounds. Each round measures the peak first.
+// median and the best of the rounds. In each round, the peak is measured before each rung.
 //
 //   cpu_ladder_bench [--rounds=N]
 #include <fmt/core.h>

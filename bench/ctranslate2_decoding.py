@@ -3,8 +3,9 @@
 
     python ctranslate2_decoding.py [--threads 2] [--rounds 3] [--cpu-time]
 
-A pre-norm Transformer with random weights; translations of 25 tokens are forced. Ours include the end, so both take 25
-steps. Prints one JSON object: name -> seconds of every round, and the setup under "context".
+The model is a pre-norm Transformer with random weights, which is forced to generate translations of 25 tokens. Our 25
+tokens include the end token, so both programs take 25 steps. Prints one JSON object: name -> seconds of every round,
+and the setup under "context".
 """
 import argparse
 import json

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains Multi30k with UN in f32 on a device, and compares the loss of every update with a file of CPU losses.
+"""Trains on Multi30k with UN in f32 on a device, and compares the losses of the updates with a file of CPU losses.
 
     bench/device_curves.py --program build/kit/foldgrad --reference FILE [--device cuda]
     bench/device_curves.py --program build/release/foldgrad --reference FILE --write     makes the file, on the CPU
 
-Data come from data/ next to this folder, or from $FOLDGRAD_DATA. Devices add numbers in different orders, and the
+The data come from data/ next to this folder, or from $FOLDGRAD_DATA. Devices add numbers in different orders, and the
 difference grows with every update, so the first losses must agree one by one, and the last ones in their mean. The
 tolerances are more than ten times the differences between the CPU products with AVX2 and with AVX-512 (8e-5 and 2e-4).
 Prints one JSON object; the exit code is 1 if the losses do not agree.
@@ -48,7 +48,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         got = losses(options.program, "cpu" if options.write else options.device, os.path.join(scratch, "run"))
     if len(got) != STEPS:
-        sys.exit(f"{len(got)} losses of {STEPS} updates")
+        sys.exit(f"the log must have {STEPS} losses, got {len(got)}")
     if options.write:
         options.reference.write_text(json.dumps(got) + "\n")
         return
@@ -57,7 +57,7 @@ def main():
     mean = relative(sum(got[-LAST:]), sum(expected[-LAST:]))
     print(json.dumps({"device": options.device, f"largest_difference_of_{FIRST}": worst,
                       f"difference_of_the_last_{LAST}": mean, "last_loss": [got[-1], expected[-1]]}))
-    # Written so that NaN fails.
+    # NaN fails, since no comparison with it is true.
     sys.exit(not (worst <= 1e-3 and mean <= 5e-3))
 
 

@@ -34,7 +34,7 @@ double matrix_flops(const Task& task, const TransformerConfig& c) {
          (4 * d * d + 2 * d * double(c.ffn_width) + 2 * double(task.length) * d);
 }
 
-// Keeps the models, since repetitions of all benchmarks may come in any order.
+// Keeps the models, since the repetitions of different benchmarks may be interleaved.
 const InferenceTransformer& model_of(const std::string& normalizer, DType dtype) {
   static std::map<std::string, std::unique_ptr<Model>> models;
   static std::map<std::pair<std::string, DType>, std::unique_ptr<InferenceTransformer>> all;

@@ -41,7 +41,7 @@ double fastest_on_gpu(const std::function<void()>& body) {
   return *std::min_element(seconds.begin(), seconds.end());
 }
 
-// Calls part(begin, end) for every thread's share of n.
+// Calls part(begin, end) on every thread, for its share of n elements.
 template <class Part>
 void share_out(std::size_t n, const Part& part) {
   const std::size_t step = (n / threads() + 1023) / 1024 * 1024;

@@ -1,4 +1,4 @@
-// Measures how long a function takes, and this machine's limits in the same run as the results.
+// Timing of functions, and this machine's limits, which are measured in the same run as the results.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -45,8 +45,8 @@ bool take_argument(int& argc, char** argv, const std::string& option);
 Device device_argument(int& argc, char** argv);
 
 // The main() of a benchmark program. `register_all` adds contexts and benchmarks. If it returns 0, the benchmarks run;
-// otherwise its result is the exit code. With --plain only plain kernels run (engine/fast.h). An exception is printed
-// after the program's name, and the exit code is then 1. It is 2 for unknown arguments.
+// otherwise its result is the exit code. With --plain only plain kernels run (engine/fast.h). If an
+// exception is thrown, prints the program's name and the message, and returns 1. Returns 2 for unknown arguments.
 int run_program(const char* program, int argc, char** argv, int (*register_all)(int& argc, char** argv));
 
 }  // namespace foldgrad::bench

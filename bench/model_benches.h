@@ -43,7 +43,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Returns make(normalizer), or for "un_folded" the folded model of "un".
+// Returns make(normalizer) or, for "un_folded", the folded model of "un".
 template <class Make>
 std::unique_ptr<Model> model_with(const std::string& normalizer, const Make& make) {
   if (normalizer != "un_folded") return make(normalizer);

@@ -47,7 +47,7 @@ def neighbours(count, another_session, niceness):
 
 
 def milliseconds(program, o):
-    """Returns the median step of one run."""
+    """Runs the program once. Returns the median time of its steps."""
     environment = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     environment.update(PROGRAMS[program], OMP_NUM_THREADS=str(o.threads))
     only = f"^{o.step}"
@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--step", default="multi30k/step/f32", help="name of the benchmark (default: multi30k/step/f32)")
     parser.add_argument("--programs", nargs="*", choices=PROGRAMS, default=list(PROGRAMS), help="(default: all)")
     parser.add_argument("--situations", nargs="*", choices=SITUATIONS, default=list(SITUATIONS),
-                        help="besides `alone`, which is always measured (default: all)")
+                        help="in addition to `alone`, which is always measured (default: all)")
     o = parser.parse_args()
     situations = [s for s in SITUATIONS if s == "alone" or s in o.situations]
     found = {(situation, program): [] for situation in situations for program in o.programs}

@@ -1,6 +1,6 @@
-// Times normalizers as the papers of UN (table 8) and Dynamic Tanh do, at two levels: one layer, and a model, in which
-// the normalizers' time is the difference from the same model without any. Also measures the memory of a model's
-// activations: the most that tensors take in addition to weights and inputs.
+// Times normalizers as the papers of UN (table 8) and Dynamic Tanh do, at two levels: one layer, and a whole model. The
+// time of a model's normalizers is its time minus that of the same model without any. Also measures the memory of a
+// model's activations: the peak of all tensors in addition to weights and inputs.
 //
 //   normalizer_bench [Google Benchmark's flags]      layer/NORMALIZER/PHASE/DTYPE, MODEL/NORMALIZER/PHASE/DTYPE
 //   PHASE is infer, or train, which is a forward and a backward pass without the optimizer. Some names are the same in

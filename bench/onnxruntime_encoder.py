@@ -5,8 +5,8 @@
     foldgrad export DIR/ln --to onnx -o EXPORTED
     python onnxruntime_encoder.py DIR/ln [--exported EXPORTED] [--threads 2] [--rounds 20] [--cpu-time]
 
-onnxruntime runs PyTorch's export of the model in pytorch_inference.py, and our own file, after a check that both
-compute the same. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and the setup under "context".
+onnxruntime runs PyTorch's export of the model in pytorch_inference.py, and our own file, after a check that both give
+PyTorch's results. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and the setup under "context".
 """
 import json
 import os
@@ -38,7 +38,7 @@ def main():
             runs["onnxruntime-ours"] = ours, given
         for name, (session, given) in runs.items():
             error = numpy.abs(session.run(None, given)[0] - want).max() / numpy.abs(want).max()
-            assert error < 1e-5, f"{name}: the encoder differs by {error}"
+            assert error < 1e-5, f"{name}: the results differ from PyTorch's by {error}"
             result[f"encoder/{batch}x{LENGTH}/f32/{name}"] = seconds_of(lambda: session.run(None, given), arguments)
     print(json.dumps(result))
 

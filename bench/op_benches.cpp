@@ -61,8 +61,8 @@ void add_rows(Benches& b) {
   b.memory_bound("softmax" + size, 2 * n, 3 * n, {b.values({R, C})}, [](const Vars& v) { return softmax(v[0]); });
 }
 
-// Adds a normalizer whose statistics take a pass over all rows forward and backward. So x is read twice, and the
-// backward pass reads dy twice, too.
+// Adds a normalizer whose statistics need a separate pass over all rows, forward and backward. Each direction therefore
+// reads x twice, and the backward pass also reads dy twice.
 void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& options) {
   const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
   const double n = double(R * C);
@@ -114,7 +114,7 @@ void add_memory_bound(Benches& b) {
   add_rows(b);
   add_channel_norm(b, "batch_norm", ChannelNormOptions::bn());
   ChannelNormOptions un = ChannelNormOptions::un();
-  un.warmup = 4;  // uses averages from the start
+  un.warmup = 4;  // uses averages after four iterations
   add_channel_norm(b, "unified_norm", un);
   add_lookups(b);
 }

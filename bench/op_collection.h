@@ -68,8 +68,8 @@ class Benches {
     add(name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops});
   }
 
-  // Returns normal values, which repeat after 2^20 elements, since drawing all of a large tensor would dominate the
-  // time.
+  // Returns normal values, which repeat after 2^20 elements, since drawing every element of a large tensor would take
+  // most of the time.
   Tensor values(Shape shape) {
     std::normal_distribution<float> normal;
     std::vector<float> drawn(std::min<std::int64_t>(shape.elements(), 1 << 20));

@@ -1,7 +1,7 @@
 // Times every operation, forward and backward, and compares it with the machine's limits, all measured in the same run:
 // memory-bound operations with the bandwidth of a copy that moves the same number of bytes, products with the peak of
-// fused multiply-adds on the CPU, and with a large product of the same dtype on a GPU. A limit is the fastest of many
-// runs, so percentages are those of the fastest iteration.
+// fused multiply-adds on the CPU, and with a large product of the same dtype on a GPU. A limit is the speed of the
+// fastest of many runs, so percentages use our fastest iteration, too.
 //
 // The label of a benchmark names the fast kernels that ran. With --plain, none of them runs.
 //

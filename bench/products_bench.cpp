@@ -6,8 +6,8 @@
 //
 // Every round of a shape first measures the peak and then calls each back end once, so that a noisy neighbour or a
 // change of the clock affects all of them. A cell shows the median of the rounds and the best round. The last row
-// weighs the products by their number in a step: it shows the peak's time for all, divided by the sum of the median
-// times.
+// weighs the products by their number in a step: it shows the time of all at the peak, divided by the sum of their
+// median times.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -119,7 +119,7 @@ void time_product(const Options& options, const Layers& l, const Pass& pass, std
     const double fma = fma_peak();
     peak += round < 0 ? 0 : fma / options.rounds;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::size_t e = (i + std::size_t(round + 1)) % all.size();  // the first back end finds cold caches
+      const std::size_t e = (i + std::size_t(round + 1)) % all.size();  // since the first back end finds cold caches
       bool done = true;
       const double took = device_seconds(
           Device::cpu, 1, [] {},

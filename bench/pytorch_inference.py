@@ -4,9 +4,9 @@
     inference_bench --save=DIR/ln
     python pytorch_inference.py DIR/ln [--threads 2] [--rounds 20] [--cpu-time]
 
-examples/pytorch_model.py reads the model, which is then converted to the fastest form in PyTorch; both are compared
-before anything is timed. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and the setup under
-"context". Each of f32 and bf16 (by autocast) runs eagerly, and compiled with frozen weights.
+examples/pytorch_model.py reads the model, which is then converted to the fastest form in PyTorch. The results of both
+forms are compared before anything is timed. Both f32 and bf16 (by autocast) run eagerly, and compiled with frozen
+weights. Prints one JSON object: NAME/PROGRAM -> seconds of every round, and the setup under "context".
 """
 import argparse
 import json
@@ -28,7 +28,7 @@ LENGTH = 32
 
 
 class FusedLayer(nn.Module):
-    """One product for queries, keys and values, and PyTorch's own attention."""
+    """A layer with one product for queries, keys and values, and with PyTorch's own attention."""
 
     def __init__(self, layer):
         super().__init__()
@@ -57,7 +57,7 @@ class FusedEncoder(nn.Module):
         self.table, self.norm = stack.embed_tokens, stack.layer_norm
         with torch.no_grad():
             self.layers = nn.ModuleList(FusedLayer(layer) for layer in stack.layers)
-        self.register_buffer("positions", model.positions[None, 2:])  # that of the first token
+        self.register_buffer("positions", model.positions[None, 2:])  # the first token has position 2
 
     def forward(self, ids):
         x = self.table(ids) * math.sqrt(self.table.embedding_dim) + self.positions[:, :ids.shape[1]]
@@ -97,7 +97,7 @@ def seconds_of(body, arguments):
         start = clock()
         body()
         seconds.append(clock() - start)
-    return seconds[3:]  # the first rounds are a warm-up and compile
+    return seconds[3:]  # the first three rounds are a warm-up, in which models are compiled
 
 
 def main():

@@ -3,9 +3,9 @@
 
     python pytorch_language.py [--threads 2] [--seconds 10] [--filter step] [--compile]
 
-f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: the fused attention,
-AdamW in one kernel, keys and values in one tensor that steps fill. Prints one JSON object: name -> seconds of every
-step, and the setup under "context".
+f32 runs without autocast. bf16 is autocast with f32 weights in training, and bf16 weights when writing. The code is
+what a careful user of PyTorch would write: fused attention, AdamW in one kernel, and for each layer a tensor of keys
+and values that the steps fill. Prints one JSON object: name -> seconds of every step, and the setup under "context".
 """
 import json
 import math
@@ -30,7 +30,7 @@ class Block(nn.Module):
         self.c_fc, self.c_out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x, cache=None, place=0):
-        """Runs the block. cache: [2, B, heads, CONTEXT, width / heads], with `place` tokens filled."""
+        """Runs the block. `cache` [2, B, heads, CONTEXT, width / heads] has the keys and values of `place` tokens."""
         q, k, v = self.c_attn(self.ln_1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         if cache is not None:
             end = place + x.shape[1]
@@ -43,7 +43,7 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """nanoGPT's model for characters."""
+    """nanoGPT's character-level model."""
 
     def __init__(self, dropout, width=384, heads=6, layers=6, vocabulary=VOCABULARY, context=CONTEXT):
         super().__init__()

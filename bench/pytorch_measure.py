@@ -1,4 +1,4 @@
-"""Functions that the PyTorch programs share: for their options, their models in onnxruntime, and timing."""
+"""Functions that the PyTorch programs share, for options, for models in onnxruntime and for timing."""
 import argparse
 import os
 import tempfile
@@ -17,7 +17,7 @@ def parser(description, seconds=10):
 
 
 def begin(options):
-    """Parses the options and prepares PyTorch. Returns the options, and the result so far: the setup."""
+    """Parses the options and prepares PyTorch. Returns the options, and a result that only has the setup so far."""
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
@@ -33,7 +33,7 @@ def onnx_session(path, threads):
 
 
 def exported(model, name, given, threads):
-    """Returns a session of PyTorch's export of the model, whose input has this name."""
+    """Exports the model with PyTorch, with this name for its input. Returns an onnxruntime session of the export."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "model.onnx")
         torch.onnx.export(model, (given,), path, dynamo=False, opset_version=17, input_names=[name])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times layers and the decoder of normalizer_bench in PyTorch, eager, with the same sizes and names.
+"""Times layers and the decoder of normalizer_bench in eager PyTorch, with the same sizes and names.
 
     python pytorch_normalizers.py [--threads 2] [--seconds 5] [--filter layer]
 
 `rmsnorm` and `dyt` are chains of operations on whole tensors, as in Hugging Face's LLaMA and as the authors of Dynamic
-Tanh wrote and timed them; `rms_norm` is PyTorch's own, one kernel. Prints one JSON object: name -> seconds of every
+Tanh wrote and timed them; `rms_norm` is PyTorch's own, in one kernel. Prints one JSON object: name -> seconds of every
 repetition, and the setup under "context".
 """
 import json

@@ -62,7 +62,8 @@ def standardize(w, g):
 
 
 def image_cases():
-    """Yields the additional cases of vision models. Images that need no gradient are not operands."""
+    """Yields the cases of vision models. The images that a first convolution reads are not operands: they need no
+    gradient."""
     yield "max_pool2d/128x32x32x64", [channels_last(torch.randn(128, 64, 32, 32))], pool
     yield ("weighted_pool/512x64x128", [torch.randn(512, 64, 128), torch.randn(512, 64)],
            lambda x, w: torch.matmul(w.unsqueeze(1), x).squeeze(1))
@@ -84,7 +85,8 @@ def image_cases():
 
 
 def measure(operands, function, seconds):
-    """Returns the seconds of each forward and each backward pass, if any, for about `seconds`, after a warm-up."""
+    """Runs the function for about `seconds`, after a warm-up. Returns the seconds of each forward pass and of each
+    backward pass, if any."""
     forward, backward, dy = [], [], None
     operands = [t.requires_grad_() if t.is_floating_point() else t for t in operands]
     end = None
@@ -110,7 +112,7 @@ def measure(operands, function, seconds):
 
 
 def measure_copy(seconds):
-    """Returns the seconds of each copy of 16 MiB, an operand of the element-wise operations."""
+    """Returns the seconds of each copy of 16 MiB, the size of an operand of the elementwise operations."""
     source = torch.randn(8192, 512)
     target = torch.empty_like(source)
     target.copy_(source)

@@ -4,7 +4,7 @@
     foldgrad data synth shapes DIR --count 128000 --test-count 5000
     python pytorch_shapes.py DIR [linear] [perceptron] [convolutions]
 
-A task for attention must be out of reach of a linear model and hard for a perceptron.
+As a task for attention, the shapes must be out of reach of a linear model and hard for a perceptron.
 """
 import argparse
 import pathlib
@@ -72,15 +72,15 @@ def main():
     arguments = parser.parse_args()
     unknown = [name for name in arguments.models if name not in MODELS]
     if unknown:
-        parser.error(f"there is no model {unknown[0]}; known: {', '.join(MODELS)}")
+        parser.error(f"there is no model {unknown[0]}; there are: {', '.join(MODELS)}")
     images, labels = read(sorted(arguments.directory.glob("data_batch_*.bin")))
     unseen = read([arguments.directory / "test_batch.bin"])
     for name in arguments.models:
         torch.manual_seed(1)
         model = MODELS[name]()
         train(model, images, labels, arguments.updates)
-        print(f"{name}: {right(model, *unseen):.1%} of {len(unseen[1])} unseen images after {arguments.updates} updates of "
-              f"{BATCH}, {len(labels)} images", flush=True)
+        print(f"{name}: {right(model, *unseen):.1%} of {len(unseen[1])} unseen images after {arguments.updates} "
+              f"updates on batches of {BATCH} from {len(labels)} images", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 
     python pytorch_transformer.py [--threads 2] [--device cuda] [--seconds 10] [--filter iwslt] [--compile]
 
-f32 is eager f32, bf16 is autocast with f32 weights. The code is that of a careful user of PyTorch: one product for q, k
-and v (k and v of the memory), the fused attention, Adam in one kernel. Prints one JSON object: name -> seconds of every
-step, and the setup under "context".
+f32 runs without autocast, bf16 with autocast and f32 weights. The code is what a careful user of PyTorch would write:
+one product for q, k and v (or for k and v of the memory), fused attention, and Adam in one kernel. Prints one JSON
+object: name -> seconds of every step, and the setup under "context".
 """
 import contextlib
 import json
@@ -63,7 +63,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The model with pre-norm and one table for source, target and output."""
+    """A pre-norm Transformer with one table for source, target and output."""
 
     def __init__(self, vocabulary, width, ffn, heads, layers, dropout):
         super().__init__()

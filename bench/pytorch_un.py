@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares the times of foldgrad_torch and PyTorch's normalizers, eager, in one thread: the table of docs/pytorch.md.
+"""Compares the times of foldgrad_torch's and PyTorch's eager normalizers on one thread: the table of docs/pytorch.md.
 
     python bench/pytorch_un.py [--rounds 60]
 
-In each round, all of them run once, in random order, so that a busy machine slows them alike. Freed memory stays in the
-process: otherwise glibc returns it to the system in some steps, and getting it back takes as long as a normalizer.
+In each round, all normalizers run once, in random order, so that a busy machine slows them alike. Freed memory stays in
+the process: otherwise glibc returns it to the system in some steps, and getting it back takes as long as a normalizer.
 Prints the CPU milliseconds per step (median and quartiles over the rounds), and the median of the rounds' ratios to the
 first of each group. The normalizers are past their warm-up.
 """
@@ -63,7 +63,7 @@ def encoder(unified):
 
 
 def groups():
-    """Yields the name of each group and its steps by name; all others are compared with the first."""
+    """Yields (title, {name: step}) for each group. The other steps of a group are compared with its first."""
     yield f"module, forward and backward, [{ROWS}, {WIDTH}]", {
         name: training_step(make(WIDTH), ROWS, WIDTH) for name, make in LAYERS.items()}
     yield "nn.TransformerEncoder, 2 layers of 256, forward and backward, [8, 64, 256]", {
@@ -85,7 +85,7 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(1)
     random.seed(1)
-    warnings.simplefilter("ignore")  # RMSNorm's input and such
+    warnings.simplefilter("ignore")  # about RMSNorm's input, for example
     print(f"PyTorch {torch.__version__}, {rounds} rounds")
     for group, steps in groups():
         times = {name: [] for name in steps}

@@ -3,10 +3,10 @@
 
     python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile | --onnxruntime]
 
-The normalizer is layer normalization; nfnet_micro has none. f32 is eager f32, bf16 is autocast with f32 weights. The
-code is that of a careful user of PyTorch: channels last, the fused attention, AdamW in one kernel. onnxruntime runs
-inference of PyTorch's export, only in f32. swin_nano, swin_t and nfnet_micro are from timm. Prints one JSON object:
-name -> seconds of every step, and the setup under "context".
+The normalizer is layer normalization; nfnet_micro has none. f32 runs without autocast, bf16 with autocast and f32
+weights. The code is what a careful user of PyTorch would write: channels last, fused attention, and AdamW in one
+kernel. With --onnxruntime, onnxruntime runs PyTorch's export, for inference in f32 only. swin_nano, swin_t and
+nfnet_micro are from timm. Prints one JSON object: name -> seconds of every step, and the setup under "context".
 """
 import contextlib
 import json
@@ -195,7 +195,7 @@ def onnxruntime_inference_of(model, batch, side, threads):
     given = {"images": images.numpy()}
     with torch.inference_mode():
         want = model(pixels(images)).numpy()
-    assert abs(session.run(None, given)[0] - want).max() < 1e-4 * abs(want).max(), "onnxruntime computes another model"
+    assert abs(session.run(None, given)[0] - want).max() < 1e-4 * abs(want).max(), "onnxruntime differs from PyTorch"
     return lambda: session.run(None, given)
 
 

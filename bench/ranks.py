@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times training on two ranks, as two processes of one thread: ours by MPI, PyTorch's DistributedDataParallel by gloo.
+"""Times training on two ranks of one thread each: ours over MPI, PyTorch's DistributedDataParallel over gloo.
 
     $(scripts/python.sh numpy torch) bench/ranks.py --build build/release [--rounds 3] [--steps 8] [--dtypes bf16]
 
-Model, batch and update are those of "iwslt" in pytorch_transformer.py; each rank has 32 of its 64 pairs. Ours are the
-updates of `foldgrad train`, including making batches, on a generated text with 32 tokens on each side of every pair.
-Both also run as one process of two threads. Each round runs all of them in turn. A row has the median, minimum and
-maximum of the seconds per step and of the rounds' ratios. Rounds are printed to stderr as they end.
+Model, batch and update are those of "iwslt" in pytorch_transformer.py; each rank has 32 of the 64 pairs. Our times are
+those of updates of `foldgrad train`, including making batches, on a generated text with 32 tokens on each side of every
+pair. Both also run as one process of two threads. Each round runs all of them in turn. A row has the median, minimum
+and maximum of the seconds per step and of the rounds' ratios. Rounds are printed to stderr as they end.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ try:
     import torch
     from pytorch_transformer import ACTIVATION_DROPOUT, ATTENTION_DROPOUT, TASKS, step_of
 except ImportError as e:
-    sys.exit(f"ranks: {e}; run this by $(scripts/python.sh numpy torch)")
+    sys.exit(f"ranks: {e}; run this with $(scripts/python.sh numpy torch)")
 
 BATCH, LENGTH, SIZES = TASKS["iwslt"]
 WARMUP = 3  # first steps of each run, which are not counted
@@ -45,7 +45,7 @@ output = {{log_every = 1, save_every = 1000000}}
 
 def write_inputs(work):
     words = [f"w{i}" for i in range(SIZES["vocabulary"] - 4)]  # four ids are special
-    line = lambda: " ".join(random.choices(words, k=LENGTH - 1)) + "\n"  # the end is a token, too
+    line = lambda: " ".join(random.choices(words, k=LENGTH - 1)) + "\n"  # the end token follows
     (work / "config.toml").write_text(CONFIG)
     (work / "dict.txt").write_text("".join(f"{word} 1\n" for word in words))
     for name, pairs in ("train.de", 4 * BATCH), ("train.en", 4 * BATCH), ("valid.de", 1), ("valid.en", 1):
@@ -76,7 +76,7 @@ def pytorch_seconds(o, work, dtype, processes, threads):
 
 
 def run_rank(o):
-    """Trains in each of PyTorch's processes; rank 0 prints the seconds of its steps."""
+    """Trains as one of PyTorch's processes. Rank 0 prints the seconds of its steps."""
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.manual_seed(rank)
@@ -96,7 +96,7 @@ def run_rank(o):
 
 
 def line(title, rounds):
-    """Returns a row of the table. `rounds`: the seconds of our steps and of PyTorch's, for each round."""
+    """Returns a row of the table. `rounds` has, for each round, the seconds of our steps and of PyTorch's."""
     spread = lambda values: f"{statistics.median(values):6.3f} ({min(values):.3f}-{max(values):.3f})"
     ours, theirs = (spread([s for seconds in side for s in seconds]) for side in zip(*rounds))
     ratios = spread([statistics.median(theirs) / statistics.median(ours) for ours, theirs in rounds])
@@ -128,7 +128,7 @@ def main():
                                for seconds in (our_seconds, pytorch_seconds)])
                 loads.append(os.getloadavg()[0])
                 print(line(f"{dtype}, {launch}", rounds[-1:]), f"  load {loads[-1]:.1f}", file=sys.stderr)
-    print(f"PyTorch {torch.__version__}, load {min(loads):.1f}-{max(loads):.1f}, to which this adds 2")
+    print(f"PyTorch {torch.__version__}, load {min(loads):.1f}-{max(loads):.1f}, of which this program causes 2")
     title = f"{o.rounds} rounds of {o.steps} steps, seconds"
     print(f"{title:30} {'foldgrad':>22} {'PyTorch':>22} {'PyTorch / foldgrad':>22}")
     for (dtype, launch), rounds in cases.items():

@@ -2,7 +2,8 @@
 """Predicts the time of an IWSLT14 training step on an H100 by calculation; nothing is measured.
 
 Prints the table of docs/cuda.md: each kernel of a step in bf16 with its launches, bytes, operations and registers, and
-the predicted time. 6 + 6 layers of width 512, 128 x 32 tokens on each side, 10,152 words; dropout and clipping.
+the predicted time. The model has 6 + 6 layers of width 512 and 10,152 words, and a batch has 128 x 32 tokens on each
+side; training has dropout and clips gradients.
 
     scripts/kernel_gates --show | bench/step_model.py [--normalizer un]
 """
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 
 BANDWIDTH = 3.0e12  # bytes/s that a copy reaches on an H100
 PRODUCTS = 375e12   # operations/s: an estimate for products as small as these; the peak is 989e12 of dense bf16
-GAP = 1.1e-6        # between two kernels
-RAMP = 1.9e-6       # from the start of a kernel to full bandwidth, and back: an estimate
-LATENCY = 0.6e-6    # of memory: an estimate; by Little's law, each of 132 SMs needs 13.6 KB in flight
+GAP = 1.1e-6        # seconds between two kernels
+RAMP = 1.9e-6       # seconds in which a kernel reaches full bandwidth and, at its end, leaves it: an estimate
+LATENCY = 0.6e-6    # seconds, of memory: an estimate; by Little's law, each of 132 SMs needs 13.6 KB in flight
 SMS = 132
 
 ROWS, WIDTH, INNER, WORDS, PARAMETERS = 4096, 512, 1024, 10152, 36.7e6
@@ -85,7 +86,7 @@ def registers(shown, pattern):
     """Returns the registers of the first kernel that matches."""
     found = next((line for line in shown if re.search(pattern, line)), None)
     if not found:
-        raise SystemExit(f"step_model: scripts/kernel_gates --show lists no kernel {pattern}")
+        raise SystemExit(f"step_model: scripts/kernel_gates --show lists no kernel that matches {pattern}")
     return int(found.split()[0])
 
 

@@ -13,7 +13,7 @@ class SameBatch final : public Task {
 
   Examples next() override { return examples_; }
   BatchSequence& batches() override { return batches_; }
-  Validation validate(Communicator*) override { throw std::logic_error("a single batch validates nothing"); }
+  Validation validate(Communicator*) override { throw std::logic_error("SameBatch has no validation data"); }
 
  private:
   std::unique_ptr<Model> model_;

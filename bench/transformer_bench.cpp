@@ -1,6 +1,6 @@
 // Times a training step of the Transformer: forward, backward, the norm of the gradient and Adam, on one batch without
-// padding. Compares its matrix products with the peak of fused multiply-adds on the CPU, and with a large product on a
-// GPU, measured in the same run.
+// padding. Compares its matrix products with the peak of fused multiply-adds on the CPU, or with a large product on a
+// GPU, both measured in the same run.
 //
 //   transformer_bench [--device=cuda] [Google Benchmark's flags]
 //   TASK/step/DTYPE, on a GPU also TASK/step/un/DTYPE. A time on a GPU is the median of 200 steps after 50 others.

@@ -65,7 +65,7 @@ ConvNextConfig convnext_micro(const std::string& normalizer) {
   return config;
 }
 
-// If a normalizer follows each convolution, weights are not standardized. The activation is that of timm.
+// nfnet-micro with timm's activation, gelu. Weights are standardized only if there is no normalizer.
 NfNetConfig nfnet_micro(const std::string& normalizer) {
   NfNetConfig config = config_of<NfNetConfig>(normalizer);
   config.channels = {64, 128, 384, 384}, config.depths = {1, 1, 2, 1}, config.group_size = 32, config.stem_stride = 1;
@@ -74,7 +74,7 @@ NfNetConfig nfnet_micro(const std::string& normalizer) {
   return config;
 }
 
-// The tests of T2T-ViT, Swin, ConvNeXt and NFNet in tests/models/ count the multiply_adds of the last five tasks.
+// The tests of T2T-ViT, Swin, ConvNeXt and NFNet in tests/models/ check the multiply_adds of the last five tasks.
 std::vector<Task> tasks() {
   const VitConfig vit = config_of<VitConfig>("ln");
   const CctConfig cct = config_of<CctConfig>("ln");

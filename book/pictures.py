@@ -1,8 +1,8 @@
-"""Draws the pictures of UN in docs/engine.md from the engine's `un`:
+"""Draws the pictures of UN in docs/engine.md from runs of the engine's `un`:
 
     PYTHONPATH=build/emulate/python python3 book/pictures.py docs/pictures
 
-Each file also contains its numbers, so that a test can compare them with the engine's.
+Each SVG file also contains its numbers, so that a test can compare them with the engine's.
 """
 import html
 import io
@@ -22,9 +22,9 @@ HISTORIES = {"un-window": (15, 6, True, 11), "un-means": (40, 5, False, 20), "un
 
 
 def history(iterations, warmup, filtration, outlier):
-    """Returns a dictionary of lists, with one entry per iteration, for the first of 8 channels.
+    """Runs `un` on 8 channels. Returns a dictionary of lists with one entry per iteration, for the first channel.
 
-    The rows vary in size between iterations. At iteration `outlier` they are 5 times as large.
+    The size of the inputs varies between iterations. At iteration `outlier`, they are 5 times as large.
     """
     random = np.random.RandomState(4)
     draw = lambda low, high, *shape: low + (high - low) * (random.randint(0, 1 << 32, shape, np.uint32) / 2**32)
@@ -62,12 +62,12 @@ def draw_window(h, figure):
             show(i, slot + 0.5, value, "#333")
         show(i, 4.7, h["var_hat"][i], BLUE if h["averages"][i] > h["skipped"][i] else ORANGE)
     axes.text(0, 5.8, "blue: q goes to slot t mod 4, and var_hat is the geometric mean of the column", color=BLUE)
-    axes.text(0, 7.4, "orange: var_hat is q alone, before the end of the warm-up, t = 6, and at the outlier, t = 11.\n"
-                      "The outlier's slot gets run_var in place of q.", color=ORANGE)
+    axes.text(0, 7.4, "orange: var_hat is q, during the warm-up (t < 6) and at the outlier (t = 11).\n"
+                      "The outlier's slot gets run_var instead of q.", color=ORANGE)
 
 
 def draw_curves(h, axes, curves, **limits):
-    """Draws lists of `h` from iteration 5: {name: (label, color, width)}."""
+    """Plots h[name], starting at iteration 5, for each entry of `curves`, {name: (label, color, width)}."""
     axes.set(xlabel="iteration t", yscale="log", **limits)
     for name, (label, color, width) in curves.items():
         axes.plot(range(5, 41), h[name][4:], label=label, color=color, linewidth=width)
@@ -96,7 +96,7 @@ def draw_outlier(h, figure):
 
 
 def numbers_in(picture):
-    """Returns the numbers in a picture, which is given as the text of an SVG file."""
+    """Returns the numbers in a picture, given the text of its SVG file."""
     return json.loads(html.unescape(re.search("<dc:description>(.*?)</dc:description>", picture, re.S)[1]))
 
 

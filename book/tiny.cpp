@@ -220,7 +220,7 @@ double variance_of_roots(const Window& w) {
   return squares / double(w.size() - 1);
 }
 
-// One layer's options and memory. Copies share only gamma and beta.
+// The options and state of one layer. Copies share only gamma and beta.
 struct UnifiedNorm {
   int C, M = 4;            // channels; iterations in a window
   int warmup = 100;        // the first iteration that uses averages

@@ -1,7 +1,6 @@
-"""The course has ten chapters and a capstone. Each has a text to read, functions to fill in, and a check for each
-exercise.
+"""The course: ten chapters and a capstone. Each has a text to read, functions to fill in, and one check per exercise.
 
-chapters/NAME.py has the solutions. The student's file is the same, but without the bodies of the exercises.
+chapters/NAME.py contains the solutions. The student gets the same file without the bodies of the exercises.
 """
 import ast
 import functools
@@ -15,25 +14,26 @@ import types
 CHAPTERS = sorted((pathlib.Path(__file__).parent / "chapters").glob("ch*.py"))
 MARK = re.compile(r"^ *# Exercise (\d+\.\d+)$")
 THINK = {  # a phrase in the message of an exception -> a hint
-    "has no gradient": "Who fills p.grad, and who empties it? Does the loss depend on the optimizer's Parameters?",
-    "got object": "This is not an array. Is it a Parameter, a Tensor or a Var? How does each of them come onto a tape?",
-    "foldgrad._core.Var,": "help() of this function names the types. Arrays and Parameters become Vars on a tape.",
-    "incompatible function": "help() of this function names its arguments; the object before the dot counts as the "
-                             "first. Which one is missing, or of another type?",
-    "has no attribute": "Of which type is the object before the dot? dir() lists what it has, help() explains it.",
-    "zero-size array": "An array is empty here. Which line fills it, and has that line run before?",
+    "has no gradient": "What fills p.grad, and what clears it? Does the loss depend on the optimizer's Parameters?",
+    "got object": "This is not an array. Is it a Parameter, a Tensor or a Var? How do you put each on a tape?",
+    "foldgrad._core.Var,": "help() of this function names the types. A tape makes Vars of arrays and Parameters.",
+    "incompatible function": "help() of this function lists its arguments; the object before the dot is the first. "
+                             "Which one is missing or has the wrong type?",
+    "has no attribute": "What is the type of the object before the dot? dir() lists its attributes, help() explains "
+                        "them.",
+    "zero-size array": "An array is empty here. Which line should have filled it, and has that line run?",
     "'generator'": "Calling a generator function only creates the generator. What runs it and returns its result?",
-    "a checkpoint can restore": "A checkpoint reads and writes the Tensors in self.state. What does yours hold?",
-    "": "What does this line need, and what did it get? Print types and shapes before it."}
-NO_LINE = "What does the docstring promise? Print what your function returns: its type and its shape."
+    "a checkpoint can restore": "A checkpoint saves and restores the Tensors in self.state. What does yours contain?",
+    "": "What does this line need, and what does it get? Print types and shapes just before it."}
+NO_LINE = "What does the docstring promise? Print the type and the shape of your result."
 
 
 class NotYet(Exception):
-    """Raised for a solution that is not right yet. The text has its result, the wanted result and a hint."""
+    """Raised if a solution is not correct yet. The message has its result, the wanted result and a hint."""
 
 
 def expect(holds, think, got=None, wanted=None, case=""):
-    """Raises NotYet unless `holds`."""
+    """Raises NotYet unless `holds` is true."""
     if not holds:
         rows = (("case", case or None), ("got", got), ("wanted", wanted), ("think", think))
         raise NotYet("\n".join(f"  {name:8}{value}" for name, value in rows if value is not None))
@@ -42,7 +42,7 @@ def expect(holds, think, got=None, wanted=None, case=""):
 def near(got, wanted, think, case="", tolerance=1e-9, known=()):
     """Raises NotYet, which names the worst element, unless each |got - wanted| is at most tolerance * (1 + |wanted|).
 
-    `known` has a pair (result, hint) for each common mistake. If `got` is such a result, the hint replaces `think`.
+    `known` has a pair (result, hint) for each common mistake. If `got` is such a result, its hint replaces `think`.
     """
     import numpy as np
     expect(got is not None, "Which line sets or returns this?", "None", "an array or a number", case)
@@ -50,10 +50,10 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
         got, wanted = np.asarray(got, float), np.asarray(wanted, float)
     except (TypeError, ValueError):
         of = f" of {type(got[0]).__name__}" if isinstance(got, list) and got else ""
-        expect(False, "The result must be numbers. Which call gives those in a Tensor?", f"a {type(got).__name__}{of}",
-               "numbers", case)
-    expect(got.shape == wanted.shape, "Which axes does a sum, mean or product leave? It drops its axis unless "
-           "keepdims=True." if got.shape else "One number. The result has one for each of what?",
+        expect(False, "The result must be numbers. Which method returns those of a Tensor?",
+               f"a {type(got).__name__}{of}", "numbers", case)
+    expect(got.shape == wanted.shape, "Which axes are left after a sum, mean or product? It drops its axis "
+           "unless keepdims=True." if got.shape else "This is one number. The result has one for each of what?",
            f"shape {got.shape}", f"shape {wanted.shape}", case)
     off = np.where(got == wanted, 0, np.nan_to_num(np.abs(got - wanted) / (1 + np.abs(wanted)), nan=np.inf))
     if off.size and off.max() > tolerance:
@@ -61,7 +61,7 @@ def near(got, wanted, think, case="", tolerance=1e-9, known=()):
         place = f" at {[int(i) for i in at]}" if at else ""
         think = next((text for value, text in known if np.allclose(got, value, 1e-9, 1e-10)), think)
         if np.isnan(got[at]):
-            think = "Which line makes the first nan, by 0 / 0, inf - inf or 0 inf? " + think
+            think = "Which line produces the first nan, by 0 / 0, inf - inf or 0 * inf? " + think
         digits = 9 if abs(off[at]) > 1e-8 else 17
         expect(False, think, f"{got[at]:.{digits}g}{place}", f"{wanted[at]:.{digits}g}", case)
 
@@ -85,14 +85,14 @@ def _guarded(function):
         before = [bits(value) for value in given]
         result = function(*given, **named)
         for name, value, was in zip(inspect.signature(function).parameters, given, before):
-            expect(bits(value) == was, f"The caller still needs {name}. Which line of yours changes it in place?",
+            expect(bits(value) == was, f"The caller still needs {name}. Which of your lines changes it in place?",
                    f"{name} changed", f"{name} unchanged", f"after a call of {function.__name__}()")
         return result
     return call
 
 
 def _marked(source):
-    """Yields (exercise, function) for each function below a line "# Exercise N.M"."""
+    """Yields (exercise, AST node) for each function or class below a line "# Exercise N.M"."""
     lines = source.split("\n")
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and (mark := MARK.match(lines[node.lineno - 2])):
@@ -101,7 +101,7 @@ def _marked(source):
 
 @functools.cache
 def exercises():
-    """Returns the names of the functions of each exercise, in the order of the course: {"1.1": ["mul"], ...}."""
+    """Returns {exercise: names of its functions} in the order of the course: {"1.1": ["mul"], ...}."""
     found = {}
     for path in CHAPTERS:
         for exercise, node in sorted(_marked(path.read_text()), key=lambda pair: pair[1].lineno):
@@ -110,7 +110,7 @@ def exercises():
 
 
 def skeleton(source):
-    """Returns the student's version of a chapter's file, in which the exercises keep only signature and docstring."""
+    """Returns the student's version of a chapter's file: each exercise keeps only its signature and docstring."""
     lines = source.split("\n")
     for exercise, node in sorted(_marked(source), key=lambda pair: -pair[1].lineno):
         first = node.body[0]
@@ -121,7 +121,7 @@ def skeleton(source):
 
 
 def load(source, path):
-    """Runs a file and returns it as a module."""
+    """Runs `source`, the text of the file `path`, and returns it as a module."""
     module = types.ModuleType(pathlib.Path(path).stem)
     exec(compile(source, str(path), "exec"), module.__dict__)
     return module
@@ -134,7 +134,7 @@ def solution(chapter):
 
 
 def check(exercise, source, path):
-    """Runs the check of an exercise on the text of a file. Returns None if it passes, otherwise a message."""
+    """Checks an exercise in `source`, the text of a student's file. Returns a message, or None if it passes."""
     import numpy as np
     empty = f'NotImplementedError("exercise {exercise}")'
     if source.count(empty) == len(exercises()[exercise]):

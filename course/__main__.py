@@ -1,4 +1,4 @@
-"""python -m foldgrad.course start DIR | check N.M ... | status, the last two inside DIR."""
+"""python -m foldgrad.course start DIR | check N.M ... | status; run the last two inside DIR"""
 import pathlib
 import re
 import sys
@@ -12,7 +12,7 @@ def page(text):
 
 
 def start(directory):
-    """Writes the texts and the files to fill in. Files that exist are kept."""
+    """Writes the chapters' texts and the files to fill in. Keeps files that already exist."""
     directory.mkdir(parents=True, exist_ok=True)
     for path in CHAPTERS:
         for name, text in ((path.stem + ".md", page(path.with_suffix(".md").read_text())),
@@ -20,21 +20,21 @@ def start(directory):
             if not (directory / name).exists():
                 (directory / name).write_text(text)
     print(f"cd {directory}, read {CHAPTERS[0].stem}.md, fill in {CHAPTERS[0].name}, then:\n"
-          "python -m foldgrad.course check 1.1\n`start` leaves files that are there as they are.")
+          "python -m foldgrad.course check 1.1\n`start` keeps files that already exist.")
 
 
 def told(exercise):
-    """Runs the check of an exercise on the file in this folder. Returns its message, or None if it passes."""
+    """Checks an exercise in the student's file in this folder. Returns the message, or None if it passes."""
     path = pathlib.Path(CHAPTERS[int(exercise.split(".")[0]) - 1].name)
     if not path.exists():
-        sys.exit(f"there is no {path} here; go to the folder of `start`, or write it again: "
+        sys.exit(f"there is no {path} here; go to the folder that `start` made, or make one here: "
                  "python -m foldgrad.course start .")
     return check(exercise, path.read_text(), path)
 
 
 def main(words):
     known = exercises()
-    usage = f"usage: {__doc__}\nexercises: {', '.join(known)}, or the number of a chapter"
+    usage = f"usage: {__doc__}\nexercises: {', '.join(known)}; the number of a chapter means all of its exercises"
     if words in (["--help"], ["-h"]):
         print(usage)
         return 0
@@ -52,7 +52,7 @@ def main(words):
         return 0
     numbers = {part for exercise in known for part in (exercise, exercise.split(".")[0])}
     if command == "check" and (unknown := set(names) - numbers):
-        sys.exit(f"there is no exercise or chapter {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
+        sys.exit(f"there is no exercise or chapter {', '.join(sorted(unknown))}; exercises: {', '.join(known)}")
     chosen = [e for name in names for e in known if e == name or e.split(".")[0] == name]
     if command != "check" or not chosen:
         sys.exit(usage)

@@ -1,4 +1,4 @@
-"""Runs a kernel, written as a generator, as a GPU does: with blocks of threads, shared memory and barriers.
+"""Emulates a GPU: runs a kernel, written as a generator, with blocks of threads, shared memory and barriers.
 
 chapters/ch10_kernel.md has an example. Between two barriers, threads run in a random order. launch() raises Fault where
 a GPU would silently compute garbage: if an index is out of bounds, if one thread writes a word that another uses
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-WARP, SEGMENT = 32, 32  # number of threads in a warp, and of elements in a transaction (128 bytes of f32)
+WARP, SEGMENT = 32, 32  # threads in a warp; f32 elements in a transaction, which has 128 bytes
 
 
 class Fault(Exception):
@@ -23,7 +23,7 @@ class _Memory:
 
     def __init__(self, name, array, run):
         self.name, self.array, self.run, self.shape = name, array, run, array.shape
-        # The first three describe the time since the last barrier.
+        # A barrier clears the first three.
         self.used = {}      # element -> [threads that used it, True if one of them wrote it]
         self.accesses = {}  # (warp, n) -> segments that the n-th accesses of the warp's threads touch
         self.count = {}     # thread -> index of its latest access
@@ -33,9 +33,9 @@ class _Memory:
         index = tuple(map(int, index if isinstance(index, tuple) else (index,)))
         thread = self.run.thread
         if len(index) != len(self.shape):
-            raise Fault(f"thread {thread}: {self.name}{list(index)} is not an element, its shape is {self.shape}")
+            raise Fault(f"thread {thread}: {self.name}{list(index)} is not an element; the shape is {self.shape}")
         if not all(0 <= i < n for i, n in zip(index, self.shape)):
-            raise Fault(f"thread {thread}: {self.name}{list(index)} is out of bounds, its shape is {self.shape}")
+            raise Fault(f"thread {thread}: {self.name}{list(index)} is out of bounds; the shape is {self.shape}")
         used = self.used.setdefault(index, [set(), False])
         used[0].add(thread)
         used[1] |= writes
@@ -53,7 +53,7 @@ class _Memory:
     def __getitem__(self, index):
         value = self.array[self.place(index, False)]
         if self.name == "shared" and np.isnan(value):
-            raise Fault(f"thread {self.run.thread} reads shared[{index}], which nothing has written")
+            raise Fault(f"thread {self.run.thread} reads shared[{index}], which no thread has written")
         return value
 
     def __setitem__(self, index, value):
@@ -73,8 +73,8 @@ def _line(thread):
 
 
 def launch(kernel, blocks, threads, *arrays, seed=1):
-    """Runs the kernel for each thread of each block. Returns the numbers of transactions of global memory and of
-    barriers, as {"transactions": n, "barriers": n}."""
+    """Runs the kernel for each thread of each block. Returns the number of global memory transactions and
+    the number of barriers, {"transactions": n, "barriers": n}."""
     run, shuffle = SimpleNamespace(thread=0, block=0), random.Random(seed)
     _, *given = inspect.signature(kernel).bind(None, *arrays).arguments.items()
     memory = [_Memory(f"argument {name}", array, run) for name, array in given]
@@ -95,7 +95,7 @@ def launch(kernel, blocks, threads, *arrays, seed=1):
                 except Fault as e:
                     fault = fault or e
             if len(reached) > 1:
-                raise Fault("threads are not at one barrier: " + ", ".join(
+                raise Fault("threads are not at the same barrier: " + ", ".join(
                     f"thread {thread} at {where}" for where, thread in reached.items()))
             if fault:
                 raise fault

@@ -1,8 +1,8 @@
 // Memory of the emulated device. The host must not access it, just as it cannot access a GPU's memory.
 //
 // With FOLDGRAD_GUARD_DEVICE_MEMORY=1 in the environment, all device memory is in one range of addresses that is
-// accessible only while a kernel or a copy runs. Any other access ends the process with a message and a stack trace.
-// Each launch then makes two system calls and takes about twice as long.
+// accessible only while a kernel or a copy runs. On any other access, the process prints a message and a stack trace,
+// and ends. Each launch then makes two system calls and takes about twice as long.
 #pragma once
 #include <cstddef>
 

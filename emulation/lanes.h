@@ -12,7 +12,8 @@ namespace foldgrad::emulation {
 
 constexpr int kWarpSize = 32;
 constexpr int kMaxThreads = 1024;
-// The shared memory that a block can get on every GPU since compute capability 8.0 if the launch opts in, as ours do.
+// The shared memory, in bytes, that a block can get on every GPU since compute capability 8.0. The launch must opt in,
+// as ours do.
 constexpr std::size_t kMaxShared = 99 * 1024;
 
 inline const char* kernel_name = nullptr;

@@ -39,7 +39,7 @@ struct Random {
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
   // Returns a number in [0, 2^16). A block has eight of these numbers, so each costs half as much as bits().
   FOLDGRAD_HD std::uint32_t bits16(std::uint64_t element) const { return half(block(element / 8), int(element % 8)); }
-  // Selects the word by conditions, since a GPU would keep an array that is indexed at run time in memory.
+  // Selects the word by conditions: a GPU keeps an array in memory, not in registers, if it is indexed at run time.
   FOLDGRAD_HD static std::uint32_t half(const PhiloxWords& words, int k) {
     const std::uint32_t lower = k / 2 % 2 ? words.word[1] : words.word[0];
     const std::uint32_t upper = k / 2 % 2 ? words.word[3] : words.word[2];

@@ -54,7 +54,7 @@ def rename_old(weights):
 def config_of(options, weights):
     for name in MUST_BE_OFF:
         if options.get(name):
-            fail(f"{name} = {options[name]}: foldgrad's Transformer does not have that")
+            fail(f"{name} = {options[name]}: foldgrad's Transformer lacks this feature")
     option = lambda name, default: default if options.get(name) is None else options[name]
     activation = option("activation_fn", "relu")
     if activation not in ACTIVATIONS:
@@ -85,14 +85,14 @@ def names_of(config):
 
 
 def weights_for(config, weights):
-    """Returns only the tensors of model.safetensors. A shared table occurs once."""
+    """Returns the tensors for model.safetensors, a shared table only once. Fails if any are unknown or missing."""
     wanted = names_of(config)
     beside = re.compile(r".*(\.version|\.embed_positions\..*)$")
     shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"} - wanted
     table = "encoder.embed_tokens.weight" if config["model"]["share_embeddings"] == "all" else "decoder.embed_tokens.weight"
     for name in shared & weights.keys():
         if not torch.equal(weights[name], weights[table]):
-            fail(f"{name}: is not the embedding table, although the options say that the tables are shared")
+            fail(f"{name}: differs from the embedding table, although the options say that the tables are shared")
     unknown = [name for name in weights if name not in wanted | shared and not beside.match(name)]
     missing = sorted(wanted - weights.keys())
     if unknown or missing:
@@ -115,13 +115,13 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint")
     parser.add_argument("directory")
-    parser.add_argument("--source-dictionary", help="dict.txt of fairseq")
+    parser.add_argument("--source-dictionary", help="fairseq's dictionary of the source language, such as dict.de.txt")
     parser.add_argument("--target-dictionary")
-    parser.add_argument("--bpe-codes", help="merges of subword-nmt, if the text was split with it")
+    parser.add_argument("--bpe-codes", help="merge operations of subword-nmt, if it split the text")
     parser.add_argument("--trust", action="store_true", help="unpickle any content of the file, which may run code")
     args = parser.parse_args(arguments)
     if bool(args.source_dictionary) != bool(args.target_dictionary) or (args.bpe_codes and not args.source_dictionary):
-        parser.error("both dictionaries are needed, or neither; --bpe-codes needs them")
+        parser.error("--source-dictionary and --target-dictionary require each other; --bpe-codes requires both")
     options, weights = read(args.checkpoint, args.trust)
     weights = dict(weights)
     rename_old(weights)

@@ -39,7 +39,7 @@ def read_config(path):
 
 
 def shapes_of(m):
-    """Returns the weight shapes of foldgrad's model."""
+    """Returns {name: shape} for the weights of foldgrad's model."""
     width, inner = m["width"], m["ffn_width"]
     shapes = {"wte.weight": [m["vocabulary"], width], "wpe.weight": [m["context"], width], "ln_f.weight": [width],
               "ln_f.bias": [width]}

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Plots the outputs of trained layer norms against their inputs, as on Dynamic Tanh's page.
+"""Plots the outputs of trained layer norms against their inputs, as on the project page of Dynamic Tanh.
 
     examples/layer_norm_maps.py RUN TEXT > maps.svg
 
 RUN is a character-level language model with layer normalization (docs/language.md). The model reads the last tokens of
 the file TEXT. Three plots, for the first, the middle and the last site, show (x - mean) / sqrt(variance + eps) against
-x. A layer norm is linear within a token, so each token is a line, but all tokens together may look like an S.
+x. A layer norm is linear within a token, so the points of each token form a line, but all points together may look like
+an S.
 """
 import json
 import os
@@ -28,7 +29,7 @@ def ids_of(directory, text, context):
 
 
 def pairs(model, sites, ids):
-    """Returns the input of each site and its output before gain and bias, both flattened."""
+    """Returns {site: (input, output before gain and bias)}. The tensors are flattened."""
     found = {}
     norms = dict(model.named_modules())
     for site in sites:

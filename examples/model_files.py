@@ -42,15 +42,15 @@ def save_tensors(path, tensors, metadata={}):
 
 
 def load_pickled(path, trust):
-    """Returns the contents of a file that torch.save wrote. Unless `trust` is true, the file may only contain tensors
+    """Returns the contents of a file that torch.save wrote. Unless `trust` is true, the file may contain only tensors
     and plain data, no code."""
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust)
     except (OSError, RuntimeError, EOFError) as e:
         fail(f"{path}: cannot be read: {str(e).splitlines()[0]}")
     except pickle.UnpicklingError as e:
-        fail(f"{path}: {str(e).splitlines()[0]}\nIf you trust the author of the file, use --trust, which runs the code "
-             "in the file.")
+        fail(f"{path}: {str(e).splitlines()[0]}\nIf you trust the author of the file, use --trust, which may run "
+             "code in the file.")
 
 
 def make_new_directory(path):
@@ -88,7 +88,8 @@ def load_config(directory, family="transformer"):
     with open(os.path.join(directory, "config.json")) as file:
         config = json.load(file)
     if config["format"] != f"foldgrad {family}" or config["format_version"] != 1:
-        raise ValueError(f"{directory}/config.json: format {config['format']} {config['format_version']} is not known")
+        raise ValueError(f"{directory}/config.json: format must be foldgrad {family} 1, got {config['format']} "
+                         f"{config['format_version']}")
     return config
 
 
@@ -105,7 +106,7 @@ def load_values(directory, model):
 
 def run_program(description, load_model, results):
     """Runs a program with the arguments MODEL, INPUT and OUTPUT. load_model(path, dtype) must return the model, and
-    results(model, input tensors) the output tensors."""
+    results(model, input tensors) must return the output tensors."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("input")
@@ -121,8 +122,8 @@ def run_program(description, load_model, results):
 
 
 def sinusoids(rows, width):
-    """Returns the table [POS-1] of ops/positions/positions.h. A row has sines, then cosines; row 1, for padding, is
-    0."""
+    """Returns the table [POS-1] of ops/positions/positions.h. A row has its sines, then its cosines; row 1, for
+    padding, is 0."""
     half = width // 2
     frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000) / (half - 1)))
     angles = torch.arange(rows, dtype=torch.float64)[:, None] * frequencies[None]

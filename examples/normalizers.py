@@ -48,7 +48,7 @@ class RepBN(Offline):
 
 
 class PRepBN(nn.Module):
-    """Computes RepBN. Inference leaves out the layer normalization, even if its weight is not 0 yet."""
+    """Computes RepBN: inference leaves out the layer normalization, even if its weight is not 0 yet."""
 
     def __init__(self, width, eps):
         super().__init__()
@@ -63,7 +63,7 @@ class PRepBN(nn.Module):
 
 
 class PowerNorm(Offline):
-    """Divides groups of channels by their root mean square, and then applies pn_star."""
+    """Divides each group of channels by its root mean square, and then applies pn_star."""
 
     def __init__(self, width, eps, state, groups):
         super().__init__(width, eps, state)
@@ -106,7 +106,7 @@ class Elementwise(Affine):
 
 
 class TokenGroupNorm(Affine):
-    """Normalizes each group of channels of each token."""
+    """Normalizes each group of a token's channels separately."""
 
     def __init__(self, width, eps, groups):
         super().__init__(width)
@@ -142,7 +142,8 @@ class DeepNorm(nn.LayerNorm):
 
 
 def residual_sum(x, norm, branch, pre_norm, residual=nn.Identity()):
-    """Returns the residual sum of a sublayer. With post-norm, `residual` is applied to x before the sum."""
+    """Applies a sublayer. With pre-norm, the branch reads norm(x). With post-norm, `norm` is applied to the sum of
+    residual(x) and the branch."""
     if isinstance(norm, DeepNorm):
         return norm(norm.residual_factor * x + branch(x))
     return x + branch(norm(x)) if pre_norm else norm(residual(x) + branch(x))

@@ -26,7 +26,7 @@ class Translator:
         self.max_positions = int(known["max_positions"])
 
     def encode(self, sentences):
-        """Returns the decoders' inputs for the sentences, which are lists of ids that end with eos."""
+        """Encodes sentences, lists of ids that end with eos. Returns the inputs of the decoders by name."""
         ids = np.full((len(sentences), max(map(len, sentences))), self.pad, np.int64)
         for row, sentence in enumerate(sentences):
             ids[row, :len(sentence)] = sentence
@@ -36,7 +36,7 @@ class Translator:
 
     def step(self, prefix, encoded, past):
         """Returns logits [batch, vocabulary] for the token after the prefix [batch, length]. `past` is the cache, which
-        is updated; if it is None, every step computes everything anew."""
+        the call updates; if it is None, every step computes the whole prefix again."""
         if past:
             session, given = self.decoder_with_past, {"input_ids": prefix[:, -1:], **past,
                                                       "encoder_attention_mask": encoded["encoder_attention_mask"]}
@@ -49,7 +49,7 @@ class Translator:
         return results["logits"][:, -1]
 
     def translate(self, sentences, limit=None, cached=True):
-        """Translates lists of ids without eos. Returns such lists, with at least one and at most `limit` ids."""
+        """Translates sentences, lists of ids without eos. Returns such lists, each of 1 to `limit` ids."""
         encoded = self.encode([[*sentence, self.eos] for sentence in sentences])
         prefix = np.full((len(sentences), 1), self.eos, np.int64)
         done, past = np.zeros(len(sentences), bool), {} if cached else None

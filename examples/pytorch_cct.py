@@ -41,7 +41,7 @@ class Tokenizer(nn.Module):
         """Returns the tokens [B, tokens, width] of images [B, 3, S, S]."""
         for layer in self.conv_layers:
             x = layer["0"](x)
-            if "norm" in layer:  # to a normalizer, pixels are tokens
+            if "norm" in layer:  # normalizers take pixels as tokens
                 x = layer["norm"](x.flatten(2).transpose(1, 2)).transpose(1, 2).unflatten(2, x.shape[2:])
             x = layer["pool"](layer["act"](x))
         return x.flatten(2).transpose(1, 2)

@@ -28,7 +28,7 @@ def export(model, config, directory, source_words=None, target_words=None):
 
 
 def norm_state(model, config):
-    """Returns the state of `un`. Inference only needs run_var; everything else has its initial value."""
+    """Returns the state of `un`. Inference needs only run_var; everything else has its initial value."""
     state = {}
     window = config["norm"].get("options", {}).get("window", 4)
     for site, norm in model.named_modules():
@@ -43,8 +43,8 @@ def norm_state(model, config):
 
 
 def write_vocabulary(directory, source_words, target_words):
-    """Writes dictionaries in fairseq's format, one "WORD COUNT" per line. The reader pads them to a multiple of 8
-    words."""
+    """Writes dictionaries in fairseq's format, one "WORD COUNT" per line. foldgrad pads each of them to a
+    multiple of 8 words."""
     os.makedirs(directory)
     for name, words in (("source", source_words), ("target", target_words)):
         with open(os.path.join(directory, f"dict.{name}.txt"), "w", encoding="utf-8") as file:

@@ -68,7 +68,7 @@ class Stack(nn.Module):
         self.layer_norm = make_norm(config, f"{name}.layer_norm") if m["pre_norm"] else nn.Identity()
 
     def embed(self, ids, mask, positions):
-        """Embeds ids. The first token of a sentence has position 2. Padding has the position of the token before it."""
+        """Embeds ids. The first token of a sentence has position 2. Padding has position 1, whose row is 0."""
         x = self.embed_tokens(ids) * self.embed_tokens.weight.shape[1] ** 0.5
         places = torch.where(mask, mask.long().cumsum(1) + 1, 1)
         return x + positions[places]
@@ -81,7 +81,7 @@ class Transformer(nn.Module):
         super().__init__()
         m = self.config = config["model"]
         if any(site.endswith(".residual") for site in config["norm"].get("at", {})):
-            raise NotImplementedError("this example does not support normalizers of a residual")
+            raise NotImplementedError("this example does not support normalizers on a residual")
         self.encoder, self.decoder = Stack(config, "encoder"), Stack(config, "decoder")
         if m["share_embeddings"] in ("all", "inputs"):
             self.decoder.embed_tokens = self.encoder.embed_tokens
@@ -120,9 +120,9 @@ def load_model(path, dtype=torch.float32):
             if name.endswith(("embed_tokens.weight", "output_projection.weight")):
                 tensors[name] = nn.functional.normalize(tensors[name].to(dtype), dim=1, eps=1e-12)
     missing, unexpected = model.load_state_dict(tensors, strict=False)
-    shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"}  # stored under the encoder's name
+    shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"}  # tied tables are stored once
     if set(missing) - shared or unexpected:
-        raise ValueError(f"{directory}: missing {sorted(set(missing) - shared)}, unexpected {unexpected}")
+        raise ValueError(f"{directory}: missing tensors: {sorted(set(missing) - shared)}, unexpected: {unexpected}")
     model.positions = sinusoids(model.positions.shape[0], model.positions.shape[1]).to(dtype)
     return model.eval()
 

@@ -19,12 +19,12 @@ from pytorch_vit import normalized
 
 
 def gained(x, m):
-    """Returns the activation times a constant, so that a standard normal variable keeps its variance."""
+    """Returns the activation of x, times the constant with which gelu keeps the variance of a standard normal x."""
     return ACTIVATIONS[m["activation"]](x) * 1.7015043497085571
 
 
 class Conv(nn.Conv2d):
-    """A convolution with standardized weights, followed by its normalizer."""
+    """A convolution, whose weights are standardized unless `standardization` is "none", and its normalizer."""
 
     def __init__(self, config, name, channels, out, kernel=1, stride=1, groups=1):
         m = config["model"]

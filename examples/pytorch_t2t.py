@@ -76,7 +76,7 @@ class TokensToToken(nn.Module):
     def forward(self, x):
         """Returns the tokens [B, tokens, width] of images [B, 3, S, S]."""
         for (kernel, stride, padding), module in zip(self.unfolds, (self.attention1, self.attention2, self.project)):
-            if x.dim() == 3:  # x is [B, N, C], the rows of a square map
+            if x.dim() == 3:  # x is [B, N, C], the pixels of a square map
                 side = round(x.shape[1] ** 0.5)
                 x = x.transpose(1, 2).unflatten(2, (side, side))
             x = module(nn.functional.unfold(x, kernel, padding=padding, stride=stride).transpose(1, 2))

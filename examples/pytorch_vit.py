@@ -88,7 +88,7 @@ class PatchEmbed(nn.Module):
 
 
 def normalized(images, m, dtype):
-    """Returns normalized images. Floating-point images are normalized already."""
+    """Returns normalized images. Floating-point images must be normalized already."""
     if images.dtype != torch.uint8:
         return images.to(dtype)
     mean = torch.tensor(m.get("image_mean", [0] * 3), dtype=dtype)

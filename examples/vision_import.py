@@ -6,14 +6,14 @@ directory.
                               [--mean 0.491 0.482 0.447 --std 0.247 0.243 0.262] [--classes names.txt]
 
 WEIGHTS is a state_dict in a .safetensors file, or in a file that torch.save wrote, possibly under the key "state_dict"
-or "model". These models of timm are supported: VisionTransformer with square patches and a class token, or with the
-mean of the tokens before or after the last normalizer; SwinTransformer, also with its authors' names; ConvNeXt; and
-tf_efficientnet_lite0. Do not convert efficientnet_lite0: it has the same names but pads differently, so its logits
-would be wrong. Features that foldgrad's model lacks (distillation, register tokens, LayerScale of a VisionTransformer,
-...) are errors, and so are weights with unknown names. The sizes follow from the shapes of the weights, but the eps of
-the normalization and the mean and standard deviation of the images do not. Only VisionTransformer and
-Compact-Transformers need --heads, and only their weights determine the size of the images. --classes is a file with one
-class name per line.
+or "model". These models of timm are supported: VisionTransformer with square patches, which classifies by a class token
+or by the mean of the tokens, before or after the last normalizer; SwinTransformer, also with its authors' names;
+ConvNeXt; and tf_efficientnet_lite0. Do not convert efficientnet_lite0: it has the same names but pads differently, so
+its logits would be wrong. Features that foldgrad's model lacks (distillation, register tokens, LayerScale of a
+VisionTransformer, ...) are errors, and so are weights with unknown names. The script infers the sizes from the shapes
+of the weights, but not the eps of the normalization, nor the mean and standard deviation of the images. Only
+VisionTransformer and Compact-Transformers need --heads, and only their weights determine the size of the images.
+--classes is a file with one class name per line.
 """
 import argparse
 import os
@@ -34,7 +34,7 @@ def read(path, trust):
     for key in ("state_dict", "model"):
         weights = weights[key] if isinstance(weights, dict) and key in weights else weights
     if not isinstance(weights, dict) or not all(isinstance(t, torch.Tensor) for t in weights.values()):
-        fail(f"{path} is not a state_dict, which maps names to tensors")
+        fail(f"{path}: is not a state_dict, which maps names to tensors")
     return {name.removeprefix("module."): tensor for name, tensor in weights.items()}
 
 
@@ -51,7 +51,7 @@ def layers_of(weights, prefix):
 
 
 def vit_of(weights):
-    """Returns the keys of the section `model` in config.json."""
+    """Returns the part of config.json's section `model` that follows from the weights."""
     patches, cls = weights["patch_embed.proj.weight"], "cls_token" in weights
     patch, side = patches.shape[-1], root(weights["pos_embed"].shape[1] - cls, "patch positions")
     model = {"patch": patch, "image_size": patch * side, "classes": len(weights["head.weight"]), "width": len(patches),
@@ -66,7 +66,7 @@ def cct_of(weights):
     convs = layers_of(weights, "tokenizer.conv_layers.")
     last = weights[f"tokenizer.conv_layers.{convs - 1}.0.weight"]
     kernel, cls = last.shape[-1], "classifier.class_emb" in weights
-    # Each convolution and its pooling divide the side of an image by 2, or by 4 if the kernel size is 7.
+    # Each convolution and its pooling together divide the side of an image by 2, or by 4 if the kernel size is 7.
     side = root(weights["classifier.positional_emb"].shape[1] - cls, "token positions")
     return {"stem": "cct", "convs": convs, "kernel": kernel, "image_size": side * (4 if kernel == 7 else 2) ** convs,
             "classes": len(weights["classifier.fc.weight"]), "width": len(last),
@@ -162,7 +162,7 @@ def renamed(weights):
         by_timm = "head.fc.weight" in weights
         return {swin_name(name) if by_timm else name: tensor for name, tensor in weights.items()
                 if not name.endswith(("relative_position_index", "attn_mask"))}  # these tensors are constants
-    if "stem.0.weight" in weights:  # ConvNeXt, whose linear layers can be 1 x 1 convolutions
+    if "stem.0.weight" in weights:  # ConvNeXt, whose linear layers may be stored as 1 x 1 convolutions
         return {re.sub(r"\.gamma$", ".gamma.weight", name): tensor.flatten(1) if ".mlp." in name and tensor.ndim > 1
                 else tensor for name, tensor in weights.items()}
     if "_conv_stem.weight" in weights:
@@ -174,14 +174,15 @@ def renamed(weights):
 
 
 def names_of(network, model):
-    """Returns the names of a model's weights. They do not depend on the number of heads and the activation."""
+    """Returns the names of a model's weights. They do not depend on the number of heads or the activation."""
     config = {"model": {"heads": 1, "activation": "gelu", **model}, "norm": {"name": "ln"}}
     with torch.device("meta"):
         return network(config).state_dict().keys()
 
 
 def model_of(weights):
-    """Returns the family, and the keys of the section `model` in config.json."""
+    """Returns the family, and the part of config.json's section `model` that follows from the weights. Fails if weights
+    are unknown or missing."""
     if f"layers.0.blocks.0.{TABLE}" in weights:
         family, names_by, keys_of = "swin", swin_names, swin_of
     elif "patch_embed.proj.weight" in weights:
@@ -193,13 +194,13 @@ def model_of(weights):
     elif "conv_stem.weight" in weights:
         family, names_by, keys_of = "efficientnet_lite", efficientnet_names, efficientnet_of
     else:
-        fail("has neither patch_embed.proj.weight, as in timm's VisionTransformer and SwinTransformer, nor "
+        fail("the file has neither patch_embed.proj.weight, as in timm's VisionTransformer and SwinTransformer, nor "
              "tokenizer.conv_layers.0.0.weight, as in Compact-Transformers, nor stem.0.weight, as in timm's ConvNeXt, "
              "nor conv_stem.weight, as in EfficientNet-Lite0")
     try:
         model = keys_of(weights)
     except KeyError as e:
-        fail(f"lacks {e.args[0]}")
+        fail(f"the file lacks {e.args[0]}")
     names = names_by(model)
     unknown, missing = sorted(weights.keys() - names), sorted(names - weights.keys())
     if unknown or missing:
@@ -213,11 +214,12 @@ def main(arguments=None):
     parser.add_argument("weights")
     parser.add_argument("directory")
     parser.add_argument("--heads", type=int, help="number of attention heads")
-    parser.add_argument("--activation", default="gelu", help="activation in the feed-forward blocks (gelu)")
+    parser.add_argument("--activation", default="gelu", help="activation in the feed-forward blocks (default: gelu)")
     parser.add_argument("--eps", type=float, help="eps of the normalization; default: 1e-5 for Swin and CCT, 1e-3 for "
                                                   "EfficientNet-Lite0, otherwise 1e-6")
     parser.add_argument("--image-size", type=int, help="side of the images in pixels, if the weights do not determine "
-                                                       "it (CCT: rounded; Swin, ConvNeXt, EfficientNet-Lite0: 224)")
+                                                       "it (CCT: only up to rounding; default for Swin, ConvNeXt and "
+                                                       "EfficientNet-Lite0: 224)")
     parser.add_argument("--mean", type=float, nargs=3, default=[0, 0, 0], help="means of the colors, in [0, 1]")
     parser.add_argument("--std", type=float, nargs=3, default=[1, 1, 1])
     parser.add_argument("--classes", help="file with the names of the classes")
@@ -250,7 +252,7 @@ def main(arguments=None):
         save_tensors(os.path.join(args.directory, "norm_state.safetensors"), state)
     save_model(args.directory, family, {"model": model, "norm": norm}, weights)
     print(f"{args.directory}: {family}, {sum(t.numel() for t in weights.values()):,} parameters, "
-          f"{model['classes']} classes, images of {model['image_size']}")
+          f"{model['classes']} classes, images of {model['image_size']} x {model['image_size']}")
 
 
 if __name__ == "__main__":

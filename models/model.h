@@ -61,8 +61,8 @@ class Model {
   // Returns a new model with the same configuration, whose parameters are all 0. If `folded` is given, the model has
   // only the normalizers that folding has left.
   virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
-  // Returns an equivalent model that folding can handle, for example one that stores the embeddings as fixnorm
-  // normalizes them. Returns null if folding can handle this model as it is.
+  // Returns an equivalent model that folding can handle, for example one whose embeddings are stored after fixnorm has
+  // normalized them. Returns null if folding can handle this model as it is.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
 
   // Writes the model as ONNX (docs/onnx.md) and returns the names of the graphs' files. Creates `directory`. Replaces

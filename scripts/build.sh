@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the build needs, builds the program without tests, and prints its path, build/release/foldgrad.
+# Installs the packages that the build needs, builds the program without tests, and prints its path.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -12,7 +12,7 @@ case "${1:-}" in
     exit ;;
   --task)
     if [[ ! "${2:-}" =~ ^(shapes|language)$ ]]; then
-      echo "error: --task must be shapes or language, got \"${2:-}\"; without it, number words are translated" >&2
+      echo "error: --task must be shapes or language, got \"${2:-}\"; without --task, it translates number words" >&2
       exit 2
     fi ;;
 esac
@@ -35,7 +35,7 @@ foldgrad() {
 
 out=runs/demo-$2
 if [[ $2 == shapes ]]; then
-  # Validates and logs often, so that the report has full curves, but on few images, so that it takes little time.
+  # Validates and logs often, so that the report's curves have many points. Validates on few images to save time.
   foldgrad train configs/shapes-cct-un.toml --out "$out" --set data.valid_images=1000 --set validate.every=40 \
     --set output.log_every=20 "${@:3}"
   foldgrad eval "$out"

@@ -3,7 +3,7 @@
 #
 #   gpu_kit/scripts/gpu_check.sh [--out FOLDER] [--seconds 570] [STAGE...]
 #
-# scripts/gpu/check.py lists the stages. The most valuable stage runs first, and each ends within 100 seconds, even if
+# scripts/gpu/check.py lists the stages. The most valuable stages run first, and each ends within 100 seconds, even if
 # it hangs. After each stage, FOLDER contains a report on all stages so far, the figures as JSON, and an archive of the
 # logs. The exit code is 1 if a stage has failed, 2 if the command is wrong, and 6 if there is no GPU, no Python or no
 # kit. After a failed stage, the other stages still run.

@@ -40,7 +40,7 @@ if [[ -d ${data:-/nowhere}/multi30k ]]; then
   mkdir "$kit/data"
   cp -r "$data/multi30k" "$kit/data/"
 else
-  echo "gpu_kit: no Multi30k in \$FOLDGRAD_DATA: its training will not be compared"
+  echo "gpu_kit: no Multi30k in \$FOLDGRAD_DATA: the kit does not check training on it"
 fi
 tar -c -C build gpu_kit | xz -T0 >"$packed"
 size=$(stat -c %s "$packed")
@@ -48,7 +48,7 @@ echo "gpu_kit: $packed, $size bytes, of $(du -s --block-size=1MB "$kit" | cut -f
   needed_versions "$kit/$build"/* "$kit/$build"/lib/*)"
 ((size <= most_bytes)) || { echo "gpu_kit: more than $most_bytes bytes" >&2; exit 1; }
 
-# The empty root contains the C and C++ libraries and a dummy of cuBLAS, but no driver.
+# The empty root contains the C and C++ libraries and a dummy cuBLAS, but no driver.
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 tar -xJf "$packed" -C "$root" --strip-components=1
@@ -64,4 +64,4 @@ expect_no_device() {
 expect_no_device foldgrad doctor
 for program in ops_bench transformer_bench; do expect_no_device "$program" --device=cuda; done
 while read -r program; do expect_no_device "$program" --gtest_filter=none; done <"$build/gpu_tests.txt"
-echo "gpu_kit: all ${#programs[@]} programs start in an empty root and say that there is no driver"
+echo "gpu_kit: all ${#programs[@]} programs start in an empty root and report that there is no driver"

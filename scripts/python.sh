@@ -8,7 +8,7 @@ set -euo pipefail
 where=${FOLDGRAD_VENV:-$HOME/.cache/foldgrad/venv}
 python=$where/bin/python3
 [[ -x $python ]] || python3 -m venv "$where" >&2 || {
-  echo "python: no virtual environment in $where; Debian has it in the package python3-venv" >&2
+  echo "python: cannot create a virtual environment in $where; Debian's package python3-venv is needed" >&2
   exit 1
 }
 "$python" -c 'import importlib.metadata, sys; [importlib.metadata.version(p) for p in sys.argv[1:]]' "$@" 2>/dev/null ||

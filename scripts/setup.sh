@@ -14,7 +14,7 @@ packages=(
 case ${1:-} in
   "") ;;
   --browser) packages+=(chromium libjs-katex) ;;
-  *) echo "setup: no option $1; there is --browser" >&2; exit 2 ;;
+  *) echo "setup: the only option is --browser, got $1" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then
@@ -35,7 +35,7 @@ fi
 as_root=()
 if ((EUID != 0)); then
   if ! command -v sudo >/dev/null; then
-    echo "setup: must be root, or have sudo, to run: apt-get install ${missing[*]}" >&2
+    echo "setup: needs root or sudo to run: apt-get install ${missing[*]}" >&2
     exit 1
   fi
   as_root=(sudo)

@@ -11,7 +11,7 @@ katex=/usr/share/javascript/katex
   exit 77
 }
 python=$(scripts/python.sh sphinx==9.0.4 myst-parser==5.2.0 furo==2025.12.19) || {
-  echo "site: the Python registry is out of reach" >&2
+  echo "site: the Python registry cannot be reached" >&2
   exit 77
 }
 [[ $* != --packages ]] || exit 0

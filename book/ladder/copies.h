@@ -14,7 +14,7 @@ struct Tiles {
   static constexpr int kB = kTile * kRowA, kSize = kB + kDepth * kRowB;
   static constexpr int kChunk = 16 / int(sizeof(T));  // elements per copy
 
-  // Begins to copy the tiles that start at row first_i of A, column first_j of B and index first_p along k, as one
+  // Starts copying the tiles that begin at row first_i of A, column first_j of B and index first_p along k, as one
   // group of copies. Elements outside A and B become zeros. If first_p >= g.k, the group is empty.
   __device__ static void begin_copies(T* tiles, const Product<T>& g, std::int64_t first_i, std::int64_t first_j,
                                       std::int64_t first_p) {

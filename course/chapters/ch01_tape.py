@@ -4,11 +4,11 @@ import math
 
 class Tape:
     def __init__(self):
-        self.steps = []  # one function for each operation, in the order of the operations
+        self.steps = []  # one function per operation, in the order of recording
 
 
 class Var:
-    """A number on a tape. `grad` is dL/dvalue, to which backward() adds."""
+    """A number on a tape. backward() adds dL/dvalue to `grad`."""
 
     def __init__(self, tape, value):
         self.tape, self.value, self.grad = tape, value, 0.0
@@ -21,7 +21,7 @@ class Var:
 
 
 def add(a, b):
-    """Returns the Var a + b, and records its step. Use this function as the model for the exercises."""
+    """Returns the Var a + b, and records its step. Use this function as a model for the exercises."""
     y = Var(a.tape, a.value + b.value)
 
     def step():
@@ -34,7 +34,7 @@ def add(a, b):
 
 # Exercise 1.1
 def mul(a, b):
-    """Returns the Var a * b, and records a step that passes y.grad on to a and b."""
+    """Returns the Var y = a * b, and records a step that passes y.grad on to a and b."""
     y = Var(a.tape, a.value * b.value)
 
     def step():
@@ -59,7 +59,7 @@ def exp(x):
 
 # Exercise 1.3
 def backward(loss):
-    """Adds dL/dv to v.grad for each Var v of the tape, where L is `loss`. Leaves the tape empty."""
+    """Adds dL/dv to v.grad for each Var v on the tape, where L is `loss`. Leaves the tape empty."""
     loss.grad = 1.0
     while loss.tape.steps:
         loss.tape.steps.pop()()
@@ -67,7 +67,7 @@ def backward(loss):
 
 # Exercise 1.4
 def difference_quotient(f, values, k, step=1e-5):
-    """Returns the slope of f in values[k], from one value of f on either side. f takes a list of numbers."""
+    """Returns the slope of f along values[k], from f one `step` above and below. f takes a list of numbers."""
     above, below = list(values), list(values)
     above[k] += step
     below[k] -= step

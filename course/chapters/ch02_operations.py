@@ -4,7 +4,7 @@ import numpy as np
 
 # Exercise 2.1
 def softplus(x):
-    """Returns log(1 + e^x) of each element, correct to rounding for every finite x."""
+    """Returns log(1 + e^x) for each element, correct up to rounding for every finite x."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
@@ -18,9 +18,9 @@ def softplus_backward(x, dy):
 def gradient_error(f, backward, x):
     """Returns the largest difference between the dx of `backward` and the difference quotients of a loss L.
 
-    x and y = f(x) are arrays of any shapes; backward(x, dy) returns dx. L is a number computed from y. Choose an L for
-    which every wrong backward pass gives a large result. For a right one, the result is below 1e-7 if f is smooth and
-    the elements of x are near 1.
+    x and y = f(x) are arrays of any shape; backward(x, dy) returns dx. L is a number computed from y. Choose an L for
+    which every wrong backward pass gives a large result. For a right backward pass, the result must be below 1e-7 if f
+    is smooth and the elements of x are near 1.
     """
     weight = np.random.default_rng(1).normal(size=f(x).shape)
     dx, worst = backward(x, weight), 0.0

@@ -4,7 +4,7 @@ import numpy as np
 
 # Exercise 3.1
 def statistics(x, eps):
-    """Returns mu and rstd of each row, both [R, 1] for x [R, C] [LN-1, LN-2]. They are accurate for rows far from 0."""
+    """Returns mu and rstd of each row, both [R, 1] for x [R, C] [LN-1, LN-2]. They are accurate even far from 0."""
     mu = x.mean(axis=1, keepdims=True)
     return mu, 1 / np.sqrt(np.mean((x - mu) ** 2, axis=1, keepdims=True) + eps)
 

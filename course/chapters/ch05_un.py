@@ -4,7 +4,7 @@ import numpy as np
 
 # Exercise 5.1
 def geometric_mean(window):
-    """Returns the geometric mean of each column of [M, C], for entries from 1e-300 to 1e300."""
+    """Returns the geometric mean of each column of `window` [M, C], for entries from 1e-300 to 1e300."""
     return np.exp(np.mean(np.log(window), axis=0))
 
 
@@ -15,13 +15,13 @@ class UN:
         self.window, self.warmup, self.alpha, self.eps = window, warmup, alpha, eps
         self.t = 0                                  # iteration number; the first is 1
         self.run_var = np.ones(channels)            # running average of var_hat, for inference
-        self.win_sq = np.zeros((window, channels))  # a ring of the last mean squares q
-        self.win_g = np.zeros((window, channels))   # a ring of the last gradient statistics G
+        self.win_sq = np.zeros((window, channels))  # ring of the last `window` mean squares q
+        self.win_g = np.zeros((window, channels))   # ring of the last `window` gradient statistics G
         self.psi_ema = np.zeros(channels)           # running average of G
 
     # Exercise 5.2
     def forward(self, x):
-        """Runs a training pass, which updates t, win_sq and run_var. Returns z, and what backward() needs to know."""
+        """Runs a training pass, which updates t, win_sq and run_var. Returns z, and the values for backward()."""
         self.t += 1
         q = np.mean(x * x, axis=0)
         self.win_sq[self.t % self.window] = q

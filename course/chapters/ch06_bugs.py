@@ -1,4 +1,4 @@
-"""Chapter 6: ten planted bugs. Each function below is wrong in one place. Write a property that the bug violates.
+"""Chapter 6: ten planted bugs. Each function below has one. For each, write a property that the bug violates.
 
 property_K(f) takes one version of function K. It returns True if that version has the property, and False if it does
 not. The check calls property_K with the right version and with the version below. Do not fix the bugs.
@@ -44,7 +44,7 @@ def infer_6(state, x):
 
 
 def restore_7(state, saved):
-    """Sets the arrays in the dict `state` to the values in the dict `saved`. Training changes the arrays in place."""
+    """Sets the arrays in the dict `state` to the values in the dict `saved`. Training changes `state` in place."""
     state.update(saved)
 
 

@@ -19,7 +19,7 @@ def fold_model(model):
     """Folds a foldgrad.Model and unties its tied table. Returns the Folded and the relative difference of the logits.
 
     The relative difference is the largest absolute difference, divided by the model's largest absolute logit, for the
-    inputs of random_inputs().
+    inputs that random_inputs() returns.
     """
     folded, inputs = model.fold(tied="untie"), model.random_inputs()
     want = model.run(inputs)["logits"].numpy()
@@ -29,10 +29,10 @@ def fold_model(model):
 
 # Exercise 7.4
 def refusals(readers, uses):
-    """Returns the readers that prevent the fold of a normalizer, in their order, or [] if it can be folded.
+    """Returns the readers that prevent folding a normalizer, in the given order, or [] if it can be folded.
 
     `readers` has a pair (operation, weight) for each operation that reads the normalizer's result, as in
-    [("linear", "q"), ("add", None)]. The weight is None if the operation has no weight. `uses` has the number of
-    operations that read each weight, as in {"q": 1}.
+    [("linear", "q"), ("add", None)]. The weight is None if the operation has no weight. `uses` maps
+    each weight to the number of operations that read it, as in {"q": 1}.
     """
     return [(kind, weight) for kind, weight in readers if kind != "linear" or uses[weight] > 1]

@@ -56,10 +56,10 @@ def loss(tape, p, ids):
 
 # Exercise 8.4
 def choose(logits, temperature, top_k, u):
-    """Returns a token that is drawn from softmax(logits / temperature). Only the top_k largest logits can be drawn.
+    """Draws a token from softmax(logits / temperature), where only the top_k largest logits can be drawn.
 
-    u from [0, 1) determines the token: it is the first one, in the order of tokens, whose cumulative probability
-    exceeds u.
+    u, a number in [0, 1), determines the token: it is the first one, in the order of tokens, whose cumulative
+    probability exceeds u.
     """
     kept = np.where(logits >= np.sort(logits)[-top_k], logits, -np.inf)
     p = np.exp((kept - kept.max()) / temperature)

@@ -7,7 +7,7 @@ import numpy as np
 def sum_of_parts(arrivals):
     """Returns the sum of the parts as np.float32. It has the same bits for every order of arrival.
 
-    `arrivals` has pairs (k, part), the number of a thread and its np.float32, in the order in which threads finish."""
+    `arrivals` lists pairs (number of a thread, its np.float32 part) in the order in which the threads finish."""
     total = np.float32(0)
     for _, part in sorted(arrivals):
         total += part
@@ -16,8 +16,8 @@ def sum_of_parts(arrivals):
 
 # Exercise 9.2
 def compensated_sum(values):
-    """Returns the sum of an iterator of np.float32 as np.float32, with an error of at most a few last bits. Uses two
-    np.float32 of state."""
+    """Returns the sum of an iterator of np.float32 numbers as np.float32, with an error of at most a few last bits.
+    Keeps only two np.float32 numbers of state."""
     total = lost = np.float32(0)
     for value in values:
         value = value - lost
@@ -29,9 +29,10 @@ def compensated_sum(values):
 
 # Exercise 9.3
 def to_bf16(x):
-    """Returns the float32 array x, rounded to the nearest bf16 numbers. A tie goes to the even one.
+    """Returns the float32 array x, rounded to the nearest bf16 numbers. A tie goes to the even number.
 
-    bf16 has the upper 16 bits of float32. The result is a float32 array; every NaN becomes 0x7fff0000 [CAST-1]."""
+    A bf16 number is the upper half of a float32. The result is a float32 array; every NaN becomes 0x7fff0000
+    [CAST-1]."""
     bits = x.view(np.uint32)
     rounded = bits + 0x7FFF + ((bits >> 16) & 1) & 0xFFFF0000
     return np.where(np.isnan(x), 0x7FFF0000, rounded).astype(np.uint32).view(np.float32)

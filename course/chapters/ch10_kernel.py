@@ -10,7 +10,7 @@ def columns(thread, threads, C):
 
 # Exercise 10.2
 def block_sum(t, value):
-    """Returns to each thread the sum of `value` over the threads of the block. Call this generator with `yield from`.
+    """Returns, in each thread, the sum of `value` over the threads of the block. Call this generator with `yield from`.
 
     t.threads is a power of two, and t.shared has t.threads words. A kernel may call block_sum again right away.
     """

@@ -38,7 +38,7 @@ class Mine:
 
 # Exercise 11.2
 def deliver(run, directory):
-    """Verifies, folds and exports the model of a fg.Run. The model's table is tied. `directory` is a pathlib.Path.
+    """Verifies, folds and exports the model of an fg.Run, whose embedding table is tied. `directory` is a pathlib.Path.
 
     If a check fails, raises ValueError with the name of the check and writes nothing. Otherwise saves the folded model
     to directory / "folded" and its ONNX files to directory / "onnx", and returns the Folded.

@@ -7,11 +7,12 @@ import numpy as np
 from foldgrad.course import expect, near, several
 
 SETTINGS = [(1, 0), (2, 0), (2, 5), (3, 0), (4, 8)]  # window, warm-up
-ACTIVE = "Is this iteration active? Go through the three conditions: of t, of t again, of M."
+ACTIVE = "Is this iteration active? Check the three conditions: two on t and one on M."
 
 
 def histories():
-    """Yields window, warm-up and steps for each setting. A step has x, dy and the engine's y, dx and states."""
+    """Yields window, warm-up and steps for each setting. A step has x, dy, and the engine's y, dx, and states after
+    forward and after backward."""
     import foldgrad as fg
     for window, warmup in SETTINGS:
         draw = np.random.default_rng(window).normal
@@ -34,10 +35,11 @@ def case(window, warmup, inputs, name):
 
 
 def check_1(m):
-    near(m.geometric_mean(np.array([[1.0, 2.0], [4.0, 2.0], [16.0, 2.0]])), [4, 2], "The mean of 1, 4 and 16 is 7, "
-         "the geometric mean 4. Which root of which product is it?", "columns (1, 4, 16) and (2, 2, 2)")
+    near(m.geometric_mean(np.array([[1.0, 2.0], [4.0, 2.0], [16.0, 2.0]])), [4, 2], "The mean of 1, 4 and 16 is 7; "
+         "their geometric mean is 4. Which root of which product is that?", "columns (1, 4, 16) and (2, 2, 2)")
     near(m.geometric_mean(np.array([[1e-200], [1e-200], [1e-200]])) * 1e200, [1], "The product of three such numbers "
-         "is 0 in f64. On which scale is the mean an arithmetic one?", "three times 1e-200: your result times 1e200")
+         "is 0 in f64. On which scale is the geometric mean an arithmetic mean?",
+         "three times 1e-200: your result times 1e200")
 
 
 def check_2(m):
@@ -48,14 +50,14 @@ def check_2(m):
             z, _ = several(un.forward(x), "z, saved")
             near(un.t, t, "t is 1 in the first iteration.", at("t"))
             has, wanted = (np.sort(np.ravel(rows)).round(9) for rows in (un.win_sq, after["win_sq"]))
-            near(un.win_sq, after["win_sq"], "These are the right numbers. Into which row does iteration t write?"
+            near(un.win_sq, after["win_sq"], "The numbers are right, but not their rows. Into which row does t write?"
                  if np.array_equal(has, wanted) else "Iteration t writes q into row t mod M. Which mean is q?",
                  at("win_sq"))
 
             def by(square):
                 return x / np.sqrt(square + un.eps)
 
-            think = ("Nearly. Where is eps: in the root, outside, or forgotten?"
+            think = ("Almost. Where is eps: inside the root, outside of it, or forgotten?"
                      if np.shape(z) == y.shape and np.allclose(z, y, 1e-3) else
                      "Which number divides x: q of this batch, or the geometric mean of the window? Is it a root?")
             rows = after["win_sq"]
@@ -76,22 +78,24 @@ def check_3(m):
             saved, old, rows, a = several(un.forward(x), "z, saved")[1], 1 * un.psi_ema, 1 * un.win_g, un.alpha
             got = un.backward(saved, dy)
             G, psi_ema = (after[name].numpy() for name in ("win_g", "psi_ema"))
-            near(un.win_g, G, "G is a mean over the rows of two factors. Which row does it go to?", at("win_g"))
-            weight = "Which weight does the old psi_ema get, and which one the new number?"
+            near(un.win_g, G, "G is the mean of dy z over the rows. Into which row of win_g does it go?", at("win_g"))
+            weight = "Which weight does the old psi_ema get, and which one does the new number get?"
             new = (psi_ema - a * old) / (1 - a)
-            near(un.psi_ema, psi_ema, "psi_ema moves in each iteration. By G, or by a mean of G, and since which "
-                 "iteration?", at("psi_ema"), known=(
+            near(un.psi_ema, psi_ema, "psi_ema changes in each iteration. Does it average G, or a mean of G, and "
+                 "since which iteration?", at("psi_ema"), known=(
                      ((1 - a) * old + a * new, weight), (old + new, weight), (new, weight),
                      (a * old + (1 - a) * rows.mean(0) if t > 1 else np.inf,
                       "Is the G of this pass in win_g when you take its mean?")))
-            near(got, dx, "A window of 1 is never active. Where do forward() and backward() see it?"
+            near(got, dx, "With a window of 1, no iteration is active. Where do forward() and backward() check that?"
                  if window == 1 and t > 1 else
-                 "Which of G and psi_ema is in dx here, and what does rstd scale? In a warm-up dx is exact.", at("dx"))
+                 "Which of G and psi_ema is in dx here, and what does rstd scale? During the warm-up, dx is exact.",
+                 at("dx"))
     check_orders(m)
 
 
 def check_orders(m):
-    """Lets Hypothesis look for a short sequence of passes in which the two differ. Backward passes may be delayed."""
+    """Lets Hypothesis look for a short sequence of passes in which m.UN and the engine's UN differ. Backward passes may
+    be delayed."""
     import foldgrad as fg
     from hypothesis import given, settings, strategies
 
@@ -113,8 +117,8 @@ def check_orders(m):
                 lines.append(f"          pass {number}: backward(), dy = {dy.tolist()}")
                 got, dx = un.backward(saved, dy), pullback(dy)[0].numpy()
                 for name, value, wanted in (("win_g", un.win_g, n.snapshot()["win_g"].numpy()), ("dx", got, dx)):
-                    near(value, wanted, "Other passes may come before the backward pass, and some never go back. What "
-                         "does backward() read from self, and of which pass is it?",
+                    near(value, wanted, "Other passes may run before a backward pass, and some never go back. What "
+                         "does backward() read from self, and which pass wrote it?",
                          "\n".join([f"window 2, warm-up 0, one channel: {name}", *lines]))
     compare()
 
@@ -130,5 +134,5 @@ def check_4(m):
     for name, value, wanted, think in zip(
             "AB", several(un.affine(), "A, B"), n.affine(),
             ("At inference there is no batch. Which state replaces var_hat, and where is eps?",
-             "What does UN make of x = 0 at inference? One such number for each channel.")):
+             "What does UN return for x = 0 at inference? B has one such number for each channel.")):
         near(value, wanted, think, name)

@@ -18,21 +18,21 @@ RIGHT = [  # function, planted code, right code
     ("fold_10", "A[:, None] * W", "A * W"),
 ]
 THINK = [
-    "y is right. With which x is dx wrong, and what do you know about dx without deriving it?",
-    "A gradient is often the sum of several shares. What is in grad before?",
-    "What should not change when rows that do not count are added?",
-    "Which elements of dx must be 0 if you know y? p = 0 and p = 1 show little.",
-    "What should not change when the numbers in padding rows change? Are your two inputs two arrays?",
-    "A server asks twice. What may the first question change? A second name for an array is not a copy of it.",
-    "What is a restored state for? Continue training after it; by which operations does training change arrays?",
-    "What may row t know of the rows after it? Change something there, in a copy.",
-    "One factor for all: which relation between two gradients survives?",
-    "The definition says what must be equal, for every x and W. Are yours special: zero, diagonal, symmetric?",
+    "y is right. For which x is dx wrong, and what do you know about dx without deriving it?",
+    "A gradient is often the sum of several shares. What does grad contain before the call?",
+    "What should not change when you add losses that do not count?",
+    "Which elements of dx must be 0, given y? p = 0 and p = 1 reveal little.",
+    "What should not change when the numbers in padding rows change? Are your two inputs different arrays?",
+    "Suppose you infer twice. What may the first call change? A second name for an array is not a copy of it.",
+    "What is a restored state for? Continue training after restoring: how does training change the arrays?",
+    "May row t depend on the rows after it? Change something in these rows, in a copy.",
+    "All gradients get the same factor: which relation between two gradients does it preserve?",
+    "The docstring says what must be equal for every x and W. Are yours special: zero, diagonal, symmetric?",
 ]
 
 
 def right(k):
-    """Returns the right version of the function of bug k."""
+    """Returns the right version of function k."""
     name, planted, mended = RIGHT[k - 1]
     source = CHAPTERS[5].read_text()
     assert source.count(planted) == 1, planted
@@ -50,12 +50,12 @@ def check_properties(m, numbers):
             except NotImplementedError:
                 raise NotYet(f"  property_{k} is still empty")
             except Exception as e:
-                expect(wanted, "It must return False here, not raise. Does this version take another input? Is there "
-                       "an `assert`?", f"{type(e).__name__}: {e}", "False", f"property_{k} of {name}")
+                expect(wanted, "It must return False here, not raise. Does this version need another input? Do you use "
+                       "`assert`?", f"{type(e).__name__}: {e}", "False", f"property_{k} of {name}")
                 raise
-            expect(isinstance(got, (bool, np.bool_)), "Does your property return one comparison, of all elements?",
+            expect(isinstance(got, (bool, np.bool_)), "Does your property return a single bool for all elements?",
                    str(got), "True or False", f"property_{k} of {name}")
-            think = ("This version does what its docstring says, up to rounding. Does your property ask for more?"
+            think = ("This version does what its docstring says, up to rounding. Does your property demand more?"
                      if wanted else THINK[k - 1])
             expect(bool(got) == wanted, think, bool(got), wanted, f"property_{k} of {name}")
 

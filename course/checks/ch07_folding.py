@@ -35,10 +35,10 @@ def small_gpt():
 
 def expect_folded(folded):
     """Raises NotYet unless `folded` is a Folded without normalizers."""
-    expect(hasattr(folded, "certificate"), "Return what fold() gives: an object with a certificate.",
+    expect(hasattr(folded, "certificate"), "Return the result of fold(), which has a certificate.",
            type(folded).__name__, "a Folded")
     left = [n.site for n in folded.model.normalizers if n.name != "none"]
-    expect(not left, "The output projection is also the embedding table. Which argument of fold() gives it its own?",
+    expect(not left, "The output projection is also the embedding table. Which argument of fold() separates them?",
            f"left: {', '.join(left)}", "no normalizer left")
 
 
@@ -48,15 +48,15 @@ x, A, B, W, b = draw(size=3), draw(size=3), draw(size=3), draw(size=(4, 3)), dra
 
 def check_1(m):
     folded, bias = several(m.fold_after(A, B, W, b), "W', b'")
-    near(bias, W @ B + b, "What is left of W (A x + B) + b at x = 0? Which W is it, the old or the new one?", "b'")
-    near(folded, W * A, "Column j of W meets x_j only. Which number does x_j bring along?", "W'")
+    near(bias, W @ B + b, "What is left of W (A x + B) + b at x = 0? Which W is in it, the old or the new one?", "b'")
+    near(folded, W * A, "Column j of W multiplies only x_j. Which factor does x_j have?", "W'")
 
 
 def check_2(m):
     W, b, A, B = draw(size=(3, 4)), draw(size=3), draw(size=3), draw(size=3)
     folded, bias = several(m.fold_before(W, b, A, B), "W', b'")
     near(bias, A * b + B, "What is A (W x + b) + B at x = 0?", "b'")
-    near(folded, A[:, None] * W, "Row i of W makes y_i. Which number does the normalizer multiply y_i by?", "W'")
+    near(folded, A[:, None] * W, "Row i of W produces y_i. By which number does the normalizer multiply y_i?", "W'")
 
 
 def check_3(m):
@@ -68,22 +68,22 @@ def check_3(m):
     wanted = np.abs(want - has).max() / np.abs(want).max()
     think = "Which number do you divide by?"
     if np.all(np.less(difference, wanted / 2)):
-        think = "Is the largest difference the one that you found? A difference has a sign."
+        think = "Did you find the largest absolute difference? A difference has a sign."
     near(difference / wanted, 1, think, f"a small GPT with un, f32: your difference / {wanted:.3g}", 1e-3, known=(
-        (0, "Two different orders of rounding that agree to the last bit? Which model gave each of the logits?"),))
+        (0, "The two models round differently, yet no bit of these logits differs. Which model gave which?"),))
 
 
 def check_4(m):
     for readers, uses, wanted, think in (
             ([("linear", "q"), ("linear", "k")], {"q": 1, "k": 1}, [], "Each reader is linear, with a weight that "
              "nothing else reads. What forbids the fold?"),
-            ([("linear", "q"), ("add", None)], {"q": 1}, [("add", None)], "One of two readers cannot take A and B into "
-             "a weight. What would it read if the normalizer were gone?"),
+            ([("linear", "q"), ("add", None)], {"q": 1}, [("add", None)], "One of two readers has no weight that "
+             "could absorb A and B. What would it read if the normalizer were gone?"),
             ([("linear", "table")], {"table": 2}, [("linear", "table")], "The table is also the embedding. What "
              "happens to the embedding when its columns are multiplied by A?"),
             ([("rms_norm", "gain"), ("linear", "w"), ("linear", "table")], {"gain": 1, "w": 1, "table": 3},
-             [("rms_norm", "gain"), ("linear", "table")], "Name each reader that forbids it, and no other.")):
+             [("rms_norm", "gain"), ("linear", "table")], "Return each reader that prevents the fold, and no other.")):
         got = m.refusals(readers, uses)
-        expect(isinstance(got, list) and all(pair in readers for pair in got), "Return some of the readers, as they "
-               "are: a list of pairs.", str(got), wanted, f"readers {readers}, uses {uses}")
+        expect(isinstance(got, list) and all(pair in readers for pair in got), "Return some of the readers, "
+               "unchanged: a list of pairs.", str(got), wanted, f"readers {readers}, uses {uses}")
         expect(got == wanted, think, got, wanted, f"readers {readers}, uses {uses}")

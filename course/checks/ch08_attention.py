@@ -11,15 +11,15 @@ def check_1(m):
     import foldgrad as fg
     ours = solution(8).attention
     got = m.attention(q.copy(), k.copy(), v.copy())
-    near(got[0], v[0], "Token 0 sees only itself. With which weight, and how many weights has your row 0?", "row 0")
+    near(got[0], v[0], "Token 0 sees only itself. With which weight? How many weights does your row 0 have?", "row 0")
     ones = m.attention(q, k, np.ones_like(v))
-    near(ones, np.ones_like(v), "The weights of a row must have the sum 1. In which order do you mask and normalize?",
+    near(ones, np.ones_like(v), "The weights of a row must sum to 1. In which order do you mask and normalize?",
          "v = 1")
     tape = fg.Tape(False)
     wanted = fg.ops.attention(*(tape.constant(t) for t in (q, k, v)), heads=1, causal=True).value.numpy()
-    near(got, wanted, "The weights have the right sum. By which number, which grows with C, are the products q . k "
-         "divided?", "held to the engine's attention",
-         known=((ours(k, q, v), "Whose question does row t ask, and who offers a key?"),))
+    near(got, wanted, "The weights have the right sum. Which number, which grows with C, divides the products "
+         "q . k?", "compared with the engine's attention",
+         known=((ours(k, q, v), "Whose query does row t use, and whose keys?"),))
     near(m.attention(1000 * q, k, v), ours(1000 * q, k, v), "What is exp(1000)? What may you subtract from all "
          "scores of a row without changing its weights?", "q is 1000 times as large")
 
@@ -29,11 +29,11 @@ def check_2(m):
     cache = m.Cache(4)
     for t in range(5):
         got = cache.step(q[t], k[t], v[t])
-        near(cache.k.shape, (t + 1, 4), "The cache has one row for each token so far, this one included.",
+        near(cache.k.shape, (t + 1, 4), "The cache has one row for each token so far, including this one.",
              f"token {t}: the shape of cache.k")
-        near(cache.v, v[:t + 1], "Which rows does the cache of values have?", f"token {t}: cache.v")
-        near(got, wanted[t], "The whole attention gives another row here. Which keys does this token see, and are its "
-             "scores scaled?", f"token {t}")
+        near(cache.v, v[:t + 1], "Which rows must the cache of values contain?", f"token {t}: cache.v")
+        near(got, wanted[t], "Attention over all tokens gives another row here. Which keys does this token see, and "
+             "are its scores scaled?", f"token {t}")
 
 
 def check_3(m):
@@ -46,12 +46,13 @@ def check_3(m):
 
     ours = solution(8)
     expect(isinstance(m.loss(fg.Tape(), p, ids), fg.Var), "The loss must stay on the tape.", "no Var", "a Var")
-    expect(m.loss(fg.Tape(), p, ids).shape == (), "One number: the mean over all rows.", "an array", "one number")
+    expect(m.loss(fg.Tape(), p, ids).shape == (), "Return one number, the mean over all rows.", "an array",
+           "one number")
     same = fg.Tape(False)
     copying = [fg.ops.cross_entropy(ours.logits(same, p, row), same.constant(row)).value.item()
                for row in (ids, ids[:-1])]
-    near(value(m.loss, ids), value(ours.loss, ids), "Which tokens go in, and which come out? Is it a mean?",
-         "eight tokens", 1e-5, [(loss, "Row t of the logits is about the next token. Which target has row 0?")
+    near(value(m.loss, ids), value(ours.loss, ids), "Which tokens go in, and which are the targets? Is it a mean?",
+         "eight tokens", 1e-5, [(loss, "Row t of the logits predicts the next token. Which target does row 0 have?")
                                 for loss in copying])
     text = np.tile([0, 1, 2, 3], 3)[:9]
     p = m.parameters(4, 8)
@@ -64,7 +65,7 @@ def check_3(m):
     written = [0]
     for _ in range(6):
         written.append(int(m.logits(fg.Tape(False), p, np.array(written)).value.numpy()[-1].argmax()))
-    expect(written == [0, 1, 2, 3, 0, 1, 2], "The loss agrees, but training by it does not teach the text.", written,
+    expect(written == [0, 1, 2, 3, 0, 1, 2], "The loss agrees, but training with it does not teach the text.", written,
            "[0, 1, 2, 3, 0, 1, 2]", "60 updates on 0 1 2 3 0 1 2 3 0")
 
 
@@ -77,16 +78,16 @@ def check_4(m):
                "0, 1, 2 or 3")
         return np.bincount(places, minlength=4) / 1000
 
-    near(share(1.0, 4), np.exp(of), "With temperature 1 and all tokens allowed, each comes by its probability. Does "
-         "yours choose by u, and in the order of tokens?", "temperature 1, top_k 4", 2e-3)
-    near([m.choose(of.copy(), 1.0, 4, u) for u in (0.05, 0.3, 0.6, 0.9)], [0, 1, 2, 3], "Each piece of the line has "
-         "the right length. In which order are they?", "temperature 1, top_k 4, u 0.05, 0.3, 0.6, 0.9")
-    near(share(1.0, 2), [0, 4 / 7, 0, 3 / 7], "How many tokens may come, and do their probabilities have the sum 1?",
+    near(share(1.0, 4), np.exp(of), "With temperature 1 and all tokens allowed, each is drawn with its probability. Do "
+         "you choose by u, and in the order of tokens?", "temperature 1, top_k 4", 2e-3)
+    near([m.choose(of.copy(), 1.0, 4, u) for u in (0.05, 0.3, 0.6, 0.9)], [0, 1, 2, 3], "The pieces of the line "
+         "have the right lengths. In which order are they?", "temperature 1, top_k 4, u 0.05, 0.3, 0.6, 0.9")
+    near(share(1.0, 2), [0, 4 / 7, 0, 3 / 7], "How many tokens can be drawn, and do their probabilities sum to 1?",
          "temperature 1, top_k 2", 2e-3)
-    near(m.choose(of.copy(), 1.0, 2, 0.0), 1, "A token of probability 0 never comes. Does its cumulative probability "
-         "exceed u?", "temperature 1, top_k 2, u 0")
+    near(m.choose(of.copy(), 1.0, 2, 0.0), 1, "A token with probability 0 is never drawn. Does its cumulative "
+         "probability exceed u?", "temperature 1, top_k 2, u 0")
     cold = np.exp(of / 0.5)
     near(share(0.5, 4), cold / cold.sum(), "A low temperature makes the most probable token still more probable. Where "
-         "does it enter?", "temperature 0.5, top_k 4", 2e-3)
+         "does the temperature enter?", "temperature 0.5, top_k 4", 2e-3)
     near(share(1e-4, 4), [0, 1, 0, 0], "What is exp(-9000)? What may you add to all logits without changing the "
          "probabilities?", "temperature 0.0001, top_k 4", 2e-3)

@@ -33,8 +33,8 @@ def check_2(m):
         off, plain = (abs(float(sum) - wanted) / wanted * 2 ** 23 for sum in (got, functools.reduce(add, values)))
         think = "(new - total) is the part of a value that arrived. Where does the rest go, and with which sign?"
         if off > 1.5 * plain:
-            think = "The error is larger than without compensation. What is lost, of which value, and with which sign?"
-        expect(off < 4, think, f"{got}, {off:.0f} last bits off", f32(wanted), name)
+            think = "The error is larger than without compensation. What is lost of which value, and with which sign?"
+        expect(off < 4, think, f"{got}, off by {off:.0f} last bits", f32(wanted), name)
 
 
 def check_3(m):
@@ -43,15 +43,15 @@ def check_3(m):
                      0x7F800000, 0x7F800001, 0xFFC00001], np.uint32)
     cases = ("1", "below a tie", "a tie above an even number", "above a tie", "a tie above an odd number", "negative",
              "the largest number", "the smallest", "infinity", "NaN", "negative NaN")
-    tie = "Both neighbours are as far. Which of them has a last bit of 0?"
-    think = {1: "Only the nearest of both neighbours will do, so this one rounds down.", 2: tie, 4: tie,
-             3: "The lower half of the bits says how far the next number is. Did they all just go?",
-             9: "What becomes of a NaN whose set bits are all in the lower half? The docstring gives bits, no number.",
-             10: "The docstring names one NaN for all. Which sign has it?"}
+    tie = "Both neighbours are equally far. Which of them has a last bit of 0?"
+    think = {1: "Round to the nearer of the two neighbours: this number rounds down.", 2: tie, 4: tie,
+             3: "The lower half of the bits says which neighbour is nearer. Did you just drop it?",
+             9: "The fraction bits of this NaN are all in the lower half. The docstring gives the bits of the result.",
+             10: "The docstring names one NaN for all. Which sign does it have?"}
     for k, value in enumerate(bits.view(np.float32)):
         given = np.array([value], f32)
         got, wanted = m.to_bf16(given.copy()), fg.Tensor(given).to("bf16").to("f32").numpy()
-        expect(isinstance(got, np.ndarray) and got.dtype == np.float32, "The bits are those of a float32.",
+        expect(isinstance(got, np.ndarray) and got.dtype == np.float32, "Return a float32 array.",
                getattr(got, "dtype", type(got).__name__), "float32", cases[k])
         has, want = (int(y.view(np.uint32)[0]) for y in (got, wanted))
         expect(has == want, think.get(k, "Print the bits: f'{bits:032b}'."), f"{has:#010x}", f"{want:#010x}",
@@ -72,12 +72,12 @@ def check_4(m):
     expect(again.step == 6, "On what else than the weights does an update depend?", f"step {again.step}", "step 6")
     for p, value in zip(again.parameters, first):
         expect(np.array_equal(p.value.numpy(), value), "Later updates change the weights in place. What does your "
-               "saved dict hold?", f"other bits in {p.name}", f"{p.name} as it was saved")
+               "saved dict contain?", f"other bits in {p.name}", f"{p.name} as it was saved")
     for name, value in state.items():
-        expect(np.array_equal(again.norm.state[name].numpy(), value), "Which part of the training remembers earlier "
-               "batches? Is it a copy?", f"other bits in {name} of the normalizer", f"{name} as it was saved")
+        expect(np.array_equal(again.norm.state[name].numpy(), value), "Which part of a Training remembers earlier "
+               "batches? Did you save a copy?", f"other bits in {name} of the normalizer", f"{name} as it was saved")
     for name, value in again.optimizer.state().items():
-        expect(np.array_equal(value.numpy(), moments[name]), "Which part of the training remembers earlier gradients?",
+        expect(np.array_equal(value.numpy(), moments[name]), "Which part of a Training remembers earlier gradients?",
                f"other bits in {name} of the optimizer", f"{name} as it was saved")
     expect([again.update() for _ in range(4)] == wanted, "All states agree before the updates. Does resume() share "
-           "arrays with something that moves?", "other losses", "the same losses to the bit")
+           "arrays with something that changes them?", "other losses", "the same losses to the bit")

@@ -1,4 +1,4 @@
-// Functions for host memory that both implementations of device.h share.
+// Host memory functions that both implementations of device.h use.
 #pragma once
 #include <cstddef>
 

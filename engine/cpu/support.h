@@ -6,8 +6,8 @@ namespace foldgrad {
 
 // Returns a level such as "x86-64-v4", or "this compiler's default".
 const char* cpu_level();
-// Ends the process with a message and exit code 6 if this CPU lacks instructions that the build uses. It runs before
-// all other initializers of the program, since these may already use such instructions.
+// If this CPU lacks instructions that the build uses, prints a message and exits with code 6. This runs before all
+// other initializers of the program, since these may already use such instructions.
 [[gnu::constructor(101)]] void require_cpu_support();
 // Returns this CPU's name from /proc/cpuinfo.
 std::string cpu_model();

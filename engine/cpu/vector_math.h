@@ -18,8 +18,8 @@
 namespace foldgrad {
 namespace vector_math {
 
-// The parts of x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n + offset, so the
-// exponent's bias can be added at no cost.
+// The parts of x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` equal the lower bits of n + offset, so
+// the exponent's bias can be added at no cost.
 struct Reduced {
   std::uint32_t bits;
   float r;

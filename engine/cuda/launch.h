@@ -17,7 +17,7 @@
 #include "emulation/bank_conflicts.h"  // includes cuda_emulation.h
 #endif
 
-// Loops over a thread's arrays must be unrolled, by the compiler or by this pragma, or the arrays would be in memory
+// Loops over a thread's arrays must be unrolled, by the compiler or by this pragma; otherwise the arrays are in memory
 // instead of registers. Only nvcc supports the pragma. If the array indices need not be constants, unrolling by 2 or 4
 // saves registers and still overlaps the loads of several iterations.
 #ifdef __CUDACC__

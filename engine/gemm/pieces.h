@@ -21,9 +21,9 @@ struct Cut {
   std::int64_t terms = 1;                            // number of parts of the terms; if above 1, C is not cut
 };
 
-// Returns into how many parts, at most `most` and at most 16, to cut a weight gradient's terms; if below 2, they should
-// not be cut. A part has at least 1,024 terms, and its A and B have at least eight times as many elements as its
-// partial product, which takes time to write and to add.
+// Returns the number of parts into which to cut the terms of a weight gradient: at most `most` and at most 16. If the
+// number is below 2, the terms should not be cut. A part has at least 1,024 terms, and its A and B have at least eight
+// times as many elements as its partial product, which takes time to write and to add.
 inline std::int64_t parts_of_terms(const Gemm& g, std::int64_t most) {
   const std::int64_t least = std::max<std::int64_t>(1024, 8 * g.m * g.n / (g.m + g.n));
   return std::min({g.k / least, most, std::int64_t(16)});

@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-// Adds `node` to a normalizer: appends the node's operands from outside, and makes its result that of the normalizer.
+// Adds `node` to a normalizer: appends the node's operands from outside, and makes its result the normalizer's result.
 void absorb(GraphNode& normalizer, const GraphNode& node, std::set<int>& inner) {
   for (int operand : node.operands)
     if (!inner.count(operand) && !contains(normalizer.operands, operand)) normalizer.operands.push_back(operand);

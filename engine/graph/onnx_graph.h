@@ -1,5 +1,5 @@
 // Builds an ONNX graph (https://onnx.ai) with operator set 17. Operations use this interface to export themselves. A
-// value is identified by its name. Its shape is that of the recorded value, except that the size of the first axis is
+// value is identified by its name. It has the shape of the recorded value, except that the size of the first axis is
 // set at run time.
 #pragma once
 #include <string>

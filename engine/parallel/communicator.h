@@ -84,8 +84,8 @@ class Communicator {
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
-  // Moves the traffic of `from`, another communicator of this rank, into the traffic of this communicator. `seconds`,
-  // the time that this rank has waited for `from`, replaces the seconds of `from`.
+  // Adds the traffic of `from`, another communicator of this rank, to the traffic of this one, and resets it. Adds
+  // `seconds`, the time that this rank has waited for `from`, in place of the seconds of `from`.
   void take_traffic(Communicator& from, double seconds);
 
  protected:

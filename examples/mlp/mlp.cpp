@@ -71,5 +71,5 @@ int main() {
   int right = 0;
   for (std::int64_t i = 0; i < kPoints; ++i)
     right += (logits.data<float>()[2 * i + 1] > logits.data<float>()[2 * i]) == (i % 2 == 1);
-  std::printf("%d of %d points are on their spiral\n", right, int(kPoints));
+  std::printf("%d of %d points are classified correctly\n", right, int(kPoints));
 }

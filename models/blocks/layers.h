@@ -40,7 +40,7 @@ class Sublayer {
   // normalizer (if it comes first) and `out`. At inference the sum reuses x's memory if nothing else needs x.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   void list(ModelParts& parts);
-  ResidualConstants constants() const;  // those of the normalizer: residual_scale and the initial gain
+  ResidualConstants constants() const;  // the normalizer's residual_scale and initial gain
 
  private:
   double dropout_, drop_path_;
@@ -60,8 +60,8 @@ struct BlockMaker {
   // Returns a maker for layer `layer` (0-based) of `layers`. Its drop-path rate is
   // config.drop_path * layer / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
-  // `sublayer` ("attention" or "other") and the numbers of layers above are passed to options that the model sets:
-  // those of deepnorm, dyt and derf.
+  // `sublayer` ("attention" or "other") and the numbers of layers above set options of deepnorm, dyt and derf that the
+  // user has not set.
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels,
                                          const char* sublayer = "other") const;

@@ -52,7 +52,7 @@ class PackedWeights {
 };
 
 // A model's precision at inference. On the CPU, weights are packed. With bf16, weights and the inputs of matrix
-// products are bf16; the residual stream is f32 on the CPU and bf16 on other devices, as in training.
+// products are bf16. The residual stream is then bf16 as in training, except on the CPU, where it is f32.
 class InferencePrecision {
  public:
   // Throws std::invalid_argument ("WHO: ...") unless dtype is f64 for an f64 model, or f32 or bf16 for an f32 model.

@@ -17,7 +17,7 @@ struct ConvNextConfig : ImageModelConfig {
   ConvNextConfig() { fc_norm = true; }
 
   std::int64_t stages() const { return std::int64_t(channels.size()); }
-  // Returns the side length of a stage's map, which is half that of the previous stage's.
+  // Returns the side length of a stage's map. Each stage after the first halves it.
   std::int64_t side(std::int64_t stage) const { return image_size / patch >> stage; }
   // Returns a value even for configurations that validate() refuses.
   std::int64_t smallest_image() const { return patch << std::clamp<std::int64_t>(stages() - 1, 0, kMostStages - 1); }

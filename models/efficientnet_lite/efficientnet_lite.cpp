@@ -14,7 +14,7 @@ namespace foldgrad {
 namespace {
 
 struct Stage {
-  std::int64_t blocks, kernel, stride, widening, channels;  // the stride is that of the first block
+  std::int64_t blocks, kernel, stride, widening, channels;  // `stride` is for the first block
 };
 constexpr Stage kStages[] = {{1, 3, 1, 1, 16},  {2, 3, 2, 6, 24},  {2, 5, 2, 6, 40}, {3, 3, 2, 6, 80},
                              {3, 5, 1, 6, 112}, {4, 5, 2, 6, 192}, {1, 3, 1, 6, 320}};

@@ -1,4 +1,4 @@
-// The sizes and choices of a decoder-only Transformer. The defaults are those of nanoGPT's character-level model
+// The sizes and choices of a decoder-only Transformer. The defaults are as in nanoGPT's character-level model
 // (karpathy/nanoGPT, config/train_shakespeare_char.py).
 #pragma once
 #include <fmt/format.h>

@@ -24,9 +24,9 @@ class GptDecoder {
   const GptConfig& config() const { return model_.config(); }
 
   // Both return the logits [texts, vocabulary] of the next tokens, in f64 for an f64 model, otherwise in f32, on the
-  // model's device. begin() discards earlier texts. Both throw std::invalid_argument if there are no texts, a text is
-  // empty or longer than `context`, there is not one token per text, an id is outside the vocabulary, or no room() is
-  // left.
+  // model's device. begin() discards earlier texts. Both throw std::invalid_argument if there are no texts, if a text
+  // is empty or longer than `context`, if the numbers of texts and tokens differ, if an id is outside the vocabulary,
+  // or if no room() is left.
   Tensor begin(const std::vector<TokenIds>& texts);
   Tensor step(const TokenIds& tokens);
   // Returns the number of further steps that fit into the context.

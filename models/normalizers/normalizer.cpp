@@ -78,7 +78,7 @@ void Normalizer::reset_iterations() {
 
 NormDiagnostics Normalizer::diagnostics() const {
   const auto buffers = state();
-  const char* counter = buffers.contains("steps") ? "steps" : "iters";  // prepbn's "iters" are those of its RepBN
+  const char* counter = buffers.contains("steps") ? "steps" : "iters";  // prepbn's "iters" belong to its RepBN
   NormDiagnostics d{.iterations = item_or_zero(buffers, counter), .skips = item_or_zero(buffers, "skips")};
   if (const auto window = buffers.find("win_sq"); window != buffers.end()) d.window = means_of(window->second);
   auto variance = buffers.find("run_var");

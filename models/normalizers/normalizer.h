@@ -40,7 +40,7 @@ struct NormDiagnostics {
     double arithmetic, geometric;  // the geometric mean is 0 until the window is full, since entries start at 0
   };
 
-  std::int64_t iterations = 0, skips = 0;  // numbers of training passes, and of those that skipped or held a channel
+  std::int64_t iterations = 0, skips = 0;  // numbers of training passes, and of passes that skipped or held a channel
   std::optional<double> least_variance = {}, greatest_variance = {};  // range of the running variance over the channels
   std::vector<Means> window = {};  // one entry for each channel's window of mean squares; empty without windows
   // The number of channels whose factor r [MABN-1] is currently clamped to 1/5 or 5; empty if there is no r.
@@ -87,8 +87,8 @@ class Normalizer {
   virtual NormDiagnostics diagnostics() const;
 
   // Returns the form at inference, or no value if the normalizer declares no form; such a normalizer is never folded.
-  // If the form is not offline, because it needs statistics of the current tokens, folding takes SITE.weight, or the
-  // scalar SITE.scale, out of A and SITE.bias out of B, and sets the parameters to 1 and 0.
+  // If the form is not offline, because it needs statistics of the current tokens, folding takes SITE.weight or the
+  // scalar SITE.scale out of A and sets it to 1, and takes SITE.bias out of B and sets it to 0.
   virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
 
   // True if statistics cover all tokens of a sample, which must then be computed together.

@@ -15,8 +15,8 @@ struct GroupScaling {
 
   explicit GroupScaling(const NormalizerSite& s)
       : groups(s.options.all().count("groups") ? s.options.integer("groups") : 0), eps(s.options.number("eps")) {
-    FOLDGRAD_CHECK(groups == 0 || s.channels % groups == 0, "pn: groups must divide {} channels, got {}", s.channels,
-                   groups);
+    FOLDGRAD_CHECK(groups == 0 || s.channels % groups == 0, "pn: groups must divide the number of channels, {}, got {}",
+                   s.channels, groups);
   }
   Var operator()(const Var& x) const { return groups ? group_rms(x, groups, eps) : x; }
   InferenceForm before(AffineMap map) const {

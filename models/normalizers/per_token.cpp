@@ -103,7 +103,8 @@ class GroupNormalizer final : public WithGainAndBias {
         eps_(s.options.number("eps")),
         groups_(by_channel ? s.channels : s.options.integer("groups")),
         over_sample_(by_channel || s.options.text("axes") == "sample") {
-    FOLDGRAD_CHECK(s.channels % groups_ == 0, "groupnorm: groups must divide {} channels, got {}", s.channels, groups_);
+    FOLDGRAD_CHECK(s.channels % groups_ == 0, "groupnorm: groups must divide the number of channels, {}, got {}",
+                   s.channels, groups_);
   }
 
   std::optional<InferenceForm> inference() const override {

@@ -37,7 +37,7 @@ using wire::field, wire::number;
 constexpr std::int64_t kRoomForNodes = 16 << 20;
 constexpr std::int64_t kMostWeights = (std::int64_t(1) << 31) - 1 - kRoomForNodes;
 
-// The field numbers and enumerators below are those of onnx.proto.
+// The field numbers and enumerators below are from onnx.proto.
 std::int64_t type_of(DType dtype) {
   FOLDGRAD_CHECK(dtype == DType::f32 || dtype == DType::i64, "onnx: values must be f32 or i64, got {}", name(dtype));
   constexpr std::int64_t kFloat = 1, kInt64 = 7;

@@ -33,7 +33,7 @@ class TokenModule {
   // Runs the module on x [B N, in], whose images are `rows`. Returns [B N, e].
   Var operator()(const Var& x, const Segments& rows, const ForwardPass& pass);
   void list(ModelParts& parts);
-  // Fills w and leaves the other parameters as they are. Does nothing with softmax.
+  // Fills w, which only modules with a Performer have, and leaves all other parameters unchanged.
   void initialize(std::uint64_t seed);
   // With a Performer, adds diagnostics of the last training pass, named MODULE.mean_key_length, .greatest_key_length,
   // .least_denominator and .median_denominator (of d_t / m), and .below_eps, the fraction of tokens with d_t < m eps.

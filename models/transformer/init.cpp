@@ -19,7 +19,7 @@
 //
 //   f is 0.67 N^-1/4 in an encoder of N layers and (9 M)^-1/4 in a decoder of M layers; e is (9 N)^-1/4 for a table
 //   that the encoder reads and (9 M)^-1/4 for the decoder's own table. See Huang et al., "Improving Transformer
-//   Optimization Through Better Initialization" (2020); the constants are those of the authors' code
+//   Optimization Through Better Initialization" (2020); the constants are from the authors' code
 //   (layer6ai-labs/T-Fixup). In each column, ResidualConstants::initial_gain multiplies the weights of v, out, fc1 and
 //   fc2.
 #include <cmath>

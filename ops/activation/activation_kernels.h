@@ -1,5 +1,5 @@
-// Element-wise kernels of an activation F (engine/cpu/elementwise.h). Gradients of biases are sums over rows
-// (engine/cpu/column_sums.h).
+// Kernels that apply and differentiate an activation F element by element (engine/cpu/elementwise.h). Gradients of
+// biases are sums over rows (engine/cpu/column_sums.h).
 #pragma once
 #include "engine/kernels.h"
 #include "ops/activation/activation_math.h"

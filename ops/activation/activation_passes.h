@@ -1,4 +1,4 @@
-// Activations of tensors that are not recorded, for operations that include an activation.
+// Forward and backward passes of activations on plain tensors, without a tape, for operations with a fused activation.
 #pragma once
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"

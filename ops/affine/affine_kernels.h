@@ -1,4 +1,5 @@
-// Element-wise kernels and sums over rows (engine/cpu/elementwise.h, engine/cpu/column_sums.h).
+// Kernels of affine and scale_by (engine/cpu/elementwise.h). Parameter gradients are sums over rows
+// (engine/cpu/column_sums.h).
 #pragma once
 #include "engine/kernels.h"
 

@@ -1,4 +1,4 @@
-// Element-wise kernels (engine/cpu/elementwise.h).
+// Element-wise kernels of add, sub, mul, scale and add_bias (engine/cpu/elementwise.h).
 #pragma once
 #include "engine/kernels.h"
 

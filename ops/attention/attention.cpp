@@ -222,8 +222,9 @@ Var attention_packed(const Var& qkv, const Var& biasv, const AttentionOptions& o
   FOLDGRAD_CHECK(T >= 0, "{}: with a bias, all segments must have the same length and no padding", kPacked);
   FOLDGRAD_CHECK(!options.causal, "{}: with a bias, causal must be off", kPacked);
   check_operand(kPacked, "bias", in.bias, {G, options.heads, T, T}, qkv.value(), "qkv");
-  FOLDGRAD_CHECK(G > 0 && rows.count() % G == 0, "{}: the bias's first axis must divide the {} segments, got {}",
-                 kPacked, rows.count(), G);
+  FOLDGRAD_CHECK(G > 0 && rows.count() % G == 0,
+                 "{}: the size of the bias's first axis must divide the number of segments, {}, got {}", kPacked,
+                 rows.count(), G);
   return run(kPacked, in, qkv.shape()[1] / 3, options, {qkv, biasv});
 }
 

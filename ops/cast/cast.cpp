@@ -24,7 +24,7 @@ struct CastNode {
 Var cast(const Var& xv, DType dtype) {
   const Tensor& x = xv.value();
   FOLDGRAD_CHECK(x.defined() && is_floating(x.dtype()) && is_floating(dtype),
-                 "cast: types must be f32, f64 or bf16, got {} to {}", describe(x), name(dtype));
+                 "cast: types must be f32, f64 or bf16, got a cast from {} to {}", describe(x), name(dtype));
   if (x.dtype() == dtype) return xv;
   const Tensor y = Tensor::empty(x.shape(), dtype, x.device());
   accumulate(y, x, GradMode::set);  // [CAST-1]

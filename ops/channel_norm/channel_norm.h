@@ -47,9 +47,9 @@
 //   [RBN-1]  rstd = 1 / sqrt(max(var_hat, eps)); psi = 0 if eps is the larger
 //
 // A channel is held if S is empty (for a variance, if S has fewer than two positions) or, with hold_non_finite, if the
-// channel's statistic is not finite. Its running estimates then normalize it, psi = psi_ema, and it writes no state.
-// (Its window entry keeps the old value, which is 0 in the first M iterations.) With finite_state, only finite values
-// are stored as state.
+// channel's statistic is not finite. The running estimates then normalize a held channel, psi is psi_ema, and the
+// channel's state does not change. (Its window entry also keeps the old value, which is 0 in the first M iterations.)
+// With finite_state, only finite values are stored as state.
 //
 // Released forms compute what the authors' code computes:
 //   un_released    psi_ema is used during warm-up, too; all channels share one pooled threshold; r multiplies h, and

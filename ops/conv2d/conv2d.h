@@ -47,7 +47,7 @@ struct Conv2dChannelsLastOptions {
 };
 
 // All functions throw std::invalid_argument unless the operands have the shapes above and x's dtype and device, stride
-// is positive, paddings are not negative, the kernel fits the padded image, and groups divides C and O.
+// is positive, paddings are not negative, the kernel fits the padded image, and `groups` divides C and O.
 
 // Returns [B, Ho Wo, C Kh Kw].
 Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options = {});

@@ -13,7 +13,7 @@
 //
 //   A row may have two classes, for mixed images (Zhang et al.: "mixup", 2018; Yun et al.: "CutMix", 2019). Class t_n
 //   then has the share lambda_n, and class u_n has the rest:
-//   [CE-5]  loss_n = lambda_n loss_n(t_n) + (1 - lambda_n) loss_n(u_n), where loss_n(t) is that of CE-2
+//   [CE-5]  loss_n = lambda_n loss_n(t_n) + (1 - lambda_n) loss_n(u_n), where loss_n(t) is as in CE-2
 //   [CE-6]  q_nv   = (1 - eps - eps_i) (lambda_n [v = t_n] + (1 - lambda_n) [v = u_n]) + eps_i        in CE-4
 //
 //   logits z: [..., V] seen as [N, V]; targets t, u: i64 [...]; lambda: f32 [...], a constant; loss: scalar, f64 for

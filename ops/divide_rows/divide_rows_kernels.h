@@ -1,4 +1,4 @@
-// Division of each row of a matrix. engine/cpu/row_op.h describes the members of these structs.
+// Kernels that divide row r of a matrix by d_r + eps. engine/cpu/row_op.h describes the members of these structs.
 #pragma once
 #include "engine/kernels.h"
 

@@ -33,7 +33,7 @@ struct DropPath {
 };
 
 // Throws std::invalid_argument unless 0 <= p < 1, bias is [C], residual has x's shape, both have x's dtype and device,
-// 0 <= path.p < 1, and, if path.p is not 0, x consists of whole samples.
+// 0 <= path.p < 1, and, if path.p is not 0, R is a multiple of path.rows.
 Var bias_dropout_residual(const Var& x, const Var& bias, const Var& residual, double p, const Random& random,
                           const DropPath& path = {});
 

@@ -60,7 +60,8 @@ Var group_norm(const Var& xv, const Var& gammav, const Var& betav, std::int64_t 
                double eps) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   const std::int64_t C = check_channels("group_norm", x, gamma, beta);
-  FOLDGRAD_CHECK(groups >= 1 && C % groups == 0, "group_norm: groups must divide {} channels, got {}", C, groups);
+  FOLDGRAD_CHECK(groups >= 1 && C % groups == 0, "group_norm: groups must divide the number of channels, {}, got {}", C,
+                 groups);
   const std::optional<Segments> samples = given ? std::optional(*given) : std::nullopt;
   const GroupNormShape shape = shape_of(x, samples, groups);
   FOLDGRAD_CHECK(!samples || (samples->rows() == shape.rows && samples->device() == x.device()),

@@ -21,8 +21,8 @@ namespace foldgrad {
 // If `samples` is given, all rows of a sample are normalized together, as in torch.nn.functional.group_norm (where
 // channels are axis 1). With one group, this is the layer normalisation of convolutional networks. If `samples` is
 // null, each row is a sample; with one group, this is layer_norm.
-// Throws std::invalid_argument unless groups divides C, gamma and beta are [C] with x's dtype and device, `samples` has
-// as many rows as x and is on x's device, and eps is positive.
+// Throws std::invalid_argument unless `groups` divides C, gamma and beta are [C] with x's dtype and device, `samples`
+// has as many rows as x and is on x's device, and eps is positive.
 Var group_norm(const Var& x, const Var& gamma, const Var& beta, std::int64_t groups, const Segments* samples = nullptr,
                double eps = 1e-5);
 

@@ -1,4 +1,4 @@
-// Layer norm of each row of a matrix. engine/cpu/row_op.h describes the members of these structs.
+// Kernels that apply layer norm to each row of a matrix. engine/cpu/row_op.h describes the members of these structs.
 #pragma once
 #include <cmath>
 

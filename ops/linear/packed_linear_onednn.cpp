@@ -135,8 +135,9 @@ class OnednnPackedLinear {
                             bytes);
       bytes += columns_.back().order.get_size();
     }
-    // The parts use the layer's packed weights, which are in huge pages if the layer is large. We divide the columns
-    // only if the layout packs blocks of columns one after another, as all layouts of oneDNN do so far.
+    // The parts use the layer's packed weights, which are in huge pages if the layer is large. That works only if the
+    // layout stores blocks of columns one after another; so far, every oneDNN layout does. If it does not, we do not
+    // divide the columns.
     const auto again = memory::allocate(Device::cpu, bytes);
     for (const Columns& part : columns_) part.pack(w, static_cast<char*>(again.get()));
     if (bytes != whole_.order.get_size() || std::memcmp(again.get(), packed, bytes) != 0) columns_.clear();

@@ -3,7 +3,7 @@
 //   [PER-1]  y_(j_0, ..., j_n) = x_i  with  j_k = i_(axes_k):  axis k of y is axis axes_k of x
 //
 //   backward:
-//   [PER-2]  dx is dy permuted the other way: the axis axes_k of dx is axis k of dy
+//   [PER-2]  dx is dy permuted the other way: axis axes_k of dx is axis k of dy
 //
 //   Saved: nothing. In PyTorch: Tensor.permute, followed by contiguous().
 #pragma once

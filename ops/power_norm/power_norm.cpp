@@ -152,7 +152,8 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNo
 Var group_rms(const Var& x, std::int64_t groups, double eps) {
   check_floating("group_rms", "x", x.value(), 1);
   const std::int64_t C = x.shape()[-1];
-  FOLDGRAD_CHECK(groups >= 1 && C % groups == 0, "group_rms: groups must divide {} channels, got {}", C, groups);
+  FOLDGRAD_CHECK(groups >= 1 && C % groups == 0, "group_rms: groups must divide the number of channels, {}, got {}", C,
+                 groups);
   const Var one = x.tape().constant(Tensor::full({C / groups}, 1, x.dtype(), x.device()));
   const Var grouped = reshape(x, {x.shape().without(-1).elements() * groups, C / groups});
   return reshape(rms_norm(grouped, one, eps), x.shape().sizes());  // [PN-4]

@@ -1,4 +1,4 @@
-// ScaleNorm of each row of a matrix. engine/cpu/row_op.h describes the members of these structs.
+// Kernels that divide each row of a matrix by its length. engine/cpu/row_op.h describes the members of these structs.
 #pragma once
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Softmax of each row of a matrix. engine/cpu/row_op.h describes the members of these structs.
+// Kernels that apply softmax to each row of a matrix. engine/cpu/row_op.h describes the members of these structs.
 #pragma once
 #include <cmath>
 

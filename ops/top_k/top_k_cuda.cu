@@ -19,7 +19,8 @@ struct First {
   }
 };
 
-// Uses one block per row. Each of k rounds over the row finds the best entry after that of the previous round.
+// Uses one block per row. Each of k rounds over the row finds the best entry that comes after the previous round's
+// entry.
 template <class T>
 __global__ void top_k_kernel(TopKParams<T> p) {
   auto* scratch = dynamic_shared<Entry<T>>();  // one per warp

@@ -1,4 +1,5 @@
-// The identity. Its backward pass passes dy on, bit for bit, and sums it per channel, for recordings of normalizers.
+// The identity, for recordings of normalizers. Its backward pass returns dy unchanged, and sums dy (y - offset) over
+// all positions of each channel.
 //
 // If y = offset + h(x) per channel, then sum dy (y - offset) over all positions is n G: n times the normalizer's
 // gradient statistic, for any gain.

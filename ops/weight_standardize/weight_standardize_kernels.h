@@ -1,4 +1,4 @@
-// Weight standardization of each row of a matrix (engine/cpu/row_op.h). Row o holds the weights of unit o.
+// Kernels that standardize each row of a weight matrix (engine/cpu/row_op.h). Row o holds the weights of unit o.
 #pragma once
 #include <cmath>
 

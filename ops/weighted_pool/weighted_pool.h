@@ -9,9 +9,9 @@
 //   [WP-3]   dw_bt  = sum_c dy_bc x_btc
 //   [RED-4]  mean_pool: dx_btc = dy_bc / T
 //
-//   x: [B, T, C]; w: [B, T]; y: [B, C]. The order of summation is fixed. Saved: x, w; nothing for a mean. Folding has
-//   to detect that an affine map of x passes through if each row of w sums to 1 (PoolNode::describe), so we do not use
-//   a matrix product. In PyTorch: torch.matmul(w.unsqueeze(1), x).squeeze(1), x.mean(1).
+//   x: [B, T, C]; w: [B, T]; y: [B, C]. The order of summation is fixed. Saved: x, w; nothing for a mean. An affine map
+//   of x passes through if each row of w sums to 1. Folding has to detect this (PoolNode::describe), so we do not use a
+//   matrix product. In PyTorch: torch.matmul(w.unsqueeze(1), x).squeeze(1), x.mean(1).
 #pragma once
 #include "engine/tape.h"
 

@@ -40,7 +40,7 @@ Tensor of_numpy(nb::object array, bool copy) {
   if (PyObject_GetBuffer(exporter.ptr(), &buffer, PyBUF_STRIDES) != 0) throw nb::python_error();
   const std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> released(&buffer, &PyBuffer_Release);
   if (!PyBuffer_IsContiguous(&buffer, 'C')) {
-    FOLDGRAD_CHECK(copy, "an array with these strides cannot be shared; pass numpy.ascontiguousarray(x), or copy");
+    FOLDGRAD_CHECK(copy, "only a C-contiguous array can be shared; pass numpy.ascontiguousarray(x), or copy=True");
     return of_numpy(array.attr("copy")("C"), /*copy=*/false);
   }
   const bool share = !copy || buffer.readonly;
@@ -67,7 +67,7 @@ DType dtype_of_dlpack(const nb::dlpack::dtype& d) {
 
 Tensor of_dlpack(nb::handle object, bool copy) {
   FOLDGRAD_CHECK(!nb::hasattr(object, "requires_grad") || !nb::cast<bool>(object.attr("requires_grad")),
-                 "a tensor that requires a gradient would lose it; use x.detach(), or foldgrad.torch");
+                 "the conversion would cut off the tensor's gradient; use x.detach(), or foldgrad.torch");
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(object, array)) throw nb::type_error("__dlpack__() must return an array");
   FOLDGRAD_CHECK(array.device_type() == nb::device::cpu::value,
@@ -75,7 +75,7 @@ Tensor of_dlpack(nb::handle object, bool copy) {
   const Shape shape(std::vector<std::int64_t>(array.shape_ptr(), array.shape_ptr() + array.ndim()));
   for (std::size_t i = 0; i < array.ndim(); ++i)
     FOLDGRAD_CHECK(shape[int(i)] == 1 || array.stride(i) == shape.stride(int(i)),
-                   "a tensor with these strides cannot be shared; use x.contiguous()");
+                   "the tensor must be contiguous; use x.contiguous()");
   const DType dtype = dtype_of_dlpack(array.dtype());
   void* const memory = const_cast<void*>(array.data());
   const Tensor shared = Tensor::external(memory, shape, dtype, kept(std::move(array)));
@@ -96,7 +96,7 @@ nb::object exported(const Tensor& tensor, const nb::dlpack::dtype& type) {
 Tensor to_tensor(nb::handle array, bool copy) {
   Tensor tensor;
   if (nb::try_cast(array, tensor)) return tensor;
-  if (array.is_none()) throw nb::type_error("an array is needed, got None");
+  if (array.is_none()) throw nb::type_error("expected an array, got None");
   if (is_instance(array, "numpy", "ndarray")) {
     if (is_instance(array, "numpy.ma", "MaskedArray"))
       throw nb::value_error("a masked array would lose its mask; fill it first: x.filled(0)");
@@ -115,7 +115,7 @@ NamedTensors to_tensors(const Dict& arrays) {
 }
 
 Any to_numpy(const Tensor& tensor) {
-  if (tensor.device() != Device::cpu) throw nb::value_error("a tensor on cuda has no array; use .to(\"cpu\").numpy()");
+  if (tensor.device() != Device::cpu) throw nb::value_error("numpy() needs a tensor on cpu; use .to(\"cpu\").numpy()");
   nb::dlpack::dtype type = dlpack_type(tensor.dtype());
   if (tensor.dtype() == DType::bf16) type.code = std::uint8_t(nb::dlpack::dtype_code::UInt);  // exported as raw bits
   const nb::object array = exported<nb::numpy>(tensor, type);

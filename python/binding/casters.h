@@ -8,7 +8,8 @@
 
 namespace foldgrad::python {
 
-// Throw std::invalid_argument if there is no such name; the message lists all names.
+// Throw std::invalid_argument if there is no such name; the message lists all names. device_named("cuda") throws
+// std::runtime_error if CUDA is not available.
 DType dtype_named(const std::string& name);
 Device device_named(const std::string& name);
 Activation activation_named(const std::string& name);

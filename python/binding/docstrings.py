@@ -27,7 +27,7 @@ def head(lines):
 
 
 def before(lines, name):
-    """Returns the comment before the first declaration of a function. Other declarations may come in between."""
+    """Returns the comment before the first declaration of `name`. Other declarations may be between the two."""
     declared = re.compile(rf"^(inline )?\w+ {name}\(")
     at = next((i for i, line in enumerate(lines) if declared.match(line)), None)
     if at is None:

@@ -26,18 +26,18 @@ void add_files(nb::module_& m) {
         return std::pair(file.tensors, file.metadata);
       },
       "path"_a, Native(),
-      "Returns the tensors and the metadata of a safetensors file. Throws FileError if the file violates the format in "
-      "any way.");
+      "Returns the tensors and the metadata of a safetensors file. Throws FileError if the file cannot be read or "
+      "violates the format.");
   m.def(
       "write_safetensors",
       [](const Path& path, const Dict& tensors) {
         const NamedTensors given = to_tensors(tensors);
         native([&] { write_safetensors(path.string(), given); });
       },
-      "path"_a, "tensors"_a, "Replaces the file atomically.");
-  m.def(
-      "replay_trace", trace_report, "path"_a, "dtype"_a = DType::f64, "tolerance"_a = 1e-5,
-      "Runs the recorded inputs of a trace through the normalizer and returns the largest difference for each array.");
+      "path"_a, "tensors"_a, "Writes tensors to a safetensors file. An existing file is replaced atomically.");
+  m.def("replay_trace", trace_report, "path"_a, "dtype"_a = DType::f64, "tolerance"_a = 1e-5,
+        "Runs the inputs in a trace through the normalizer, and compares the results with the recorded ones. Returns a "
+        "dict with the layer, the number of steps, and the largest differences, over all arrays and for each array.");
 }
 
 }  // namespace foldgrad::python

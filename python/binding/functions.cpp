@@ -73,7 +73,7 @@ void add_functions(nb::module_& m) {
                        "    def forward(self, *arrays): return y, saved\n"
                        "    def backward(self, saved, dy): return gradients, one for each operand\n\n"
                        "and call an instance with Vars. The arrays are read-only. The call records a node on the tape. "
-                       "Folding treats the operation as not linear.")
+                       "Folding treats the operation as nonlinear.")
       .def(nb::init<>())
       .def("__call__", call, nb::sig("def __call__(self, *operands: Var) -> Var"));
 }

@@ -52,9 +52,8 @@ NamedTensors inputs_of(SharedModel& m, const Dict& given) {
   for (const auto& [name, t] : known)
     if (!is_target(name)) names += (names.empty() ? "" : ", ") + name;
   for (const auto& [name, t] : known)
-    FOLDGRAD_CHECK(is_target(name) || inputs.count(name), "the inputs must have {}, but lack {}", names, name);
-  for (const auto& [name, t] : inputs)
-    FOLDGRAD_CHECK(known.count(name), "the inputs must have {}, got {}", names, name);
+    FOLDGRAD_CHECK(is_target(name) || inputs.count(name), "the inputs must be {}, but {} is missing", names, name);
+  for (const auto& [name, t] : inputs) FOLDGRAD_CHECK(known.count(name), "the inputs must be {}, got {}", names, name);
   return inputs;
 }
 
@@ -163,7 +162,7 @@ void add_parts(ModelClass& model) {
 void add_methods(ModelClass& model) {
   model
       .def("run", run, "inputs"_a,
-           "Runs the model at inference on a batch and returns {\"logits\": [rows, classes]}. If NAME_lengths "
+           "Runs inference on a batch and returns {\"logits\": [rows, classes]}. If NAME_lengths "
            "[examples] is an input, the input NAME holds the rows of all examples, one after another.")
       .def(
           "random_inputs", [](const SharedModel& s, std::uint64_t seed) { return s.model->random_inputs(seed); },
@@ -187,7 +186,7 @@ void add_methods(ModelClass& model) {
             return native(s.mutex, [&] { return s.model->write_onnx(directory.string()); });
           },
           "directory"_a, "Writes the model as ONNX and returns the names of the files (docs/onnx.md).")
-      .def("graph", graph, "Returns the recorded forward pass as a graph description for graphviz.");
+      .def("graph", graph, "Returns the graph of the forward pass in Graphviz's DOT language.");
 }
 
 }  // namespace
@@ -206,9 +205,9 @@ void add_models(nb::module_& m) {
           "certificate", [](const SharedFolded& f) { return parsed(f.certificate); },
           "The folds at each site, and the difference from the trained model (docs/folding.md).")
       .def("save", save_folded, "directory"_a, "Writes a model directory with certificate.json.");
-  m.def(
-      "load", load, "path"_a, "dtype"_a = DType::f32, "device"_a = Device::cpu, Native(),
-      "Loads a model directory, or the best checkpoint of a run. Throws CheckpointError with the file and the fault.");
+  m.def("load", load, "path"_a, "dtype"_a = DType::f32, "device"_a = Device::cpu, Native(),
+        "Loads a model directory, or a run's best checkpoint, or its newest one if there is no best. Throws "
+        "CheckpointError if the model is missing or invalid.");
 }
 
 }  // namespace foldgrad::python

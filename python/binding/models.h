@@ -1,4 +1,4 @@
-// Models, in the form in which Python owns them.
+// Models that Python owns.
 #pragma once
 #include "models/model.h"
 #include "python/binding/native.h"
@@ -14,7 +14,7 @@ struct SharedModel {
 };
 
 using ModelClass = nb::class_<SharedModel>;
-// Binds the methods of models that work on text and images.
+// Binds translate(), generate() and classify().
 void add_tasks(ModelClass& model);
 
 }  // namespace foldgrad::python

@@ -1,4 +1,4 @@
-// Calls from Python into the engine. Several files make up the module; each add_...() binds one part.
+// Calls from Python into the engine. Each function add_...() binds one part of the module.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
@@ -69,7 +69,7 @@ nb::dict dict_of(Items&&... items) {
 }
 inline Dict parsed(const std::string& json) { return nb::cast<Dict>(nb::module_::import_("json").attr("loads")(json)); }
 
-// Returns the docstring of a function, class or file from the headers' comments (docstrings.py).
+// Returns the docstring that docstrings.py made for an operation or a header.
 const char* doc(const char* name);
 
 void add_errors(nb::module_& m);

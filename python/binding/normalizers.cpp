@@ -8,7 +8,7 @@
 namespace foldgrad::python {
 namespace {
 
-// Returns the options as the text that they have in a configuration: window=3 becomes "3", flag_low=False becomes "0".
+// Returns the options as they would be written in a configuration: window=3 becomes "3", flag_low=False becomes "0".
 std::map<std::string, std::string> texts_of(const nb::kwargs& options) {
   std::map<std::string, std::string> texts;
   for (const auto& [name, value] : options) {

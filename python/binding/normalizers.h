@@ -1,4 +1,4 @@
-// A normalizer, in the form in which Python owns it.
+// Normalizers that Python owns.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "python/binding/tape.h"

@@ -1,5 +1,5 @@
-// Binds the registration of normalizers that are written in Python. Models, configurations, checks and folding then
-// find them by name.
+// Binds register_normalizer(), which registers normalizers that are written in Python. Models, configurations, checks
+// and folding then find them by name.
 #include <fmt/format.h>
 
 #include <map>
@@ -41,19 +41,19 @@ class NormalizerOfPython final : public Normalizer {
 
   std::vector<Parameter*> parameters() override { return pointers(parameters_); }
 
-  // Reads the dict each time, since the class may have put another Tensor into it. An array is an error: load_state
-  // would write into a copy.
+  // Reads the dict each time, since the class may have put another Tensor into it. An array is an error, since a
+  // checkpoint would be restored into a copy of it.
   NamedTensors state() const override {
     const nb::gil_scoped_acquire held;
     NamedTensors tensors;
     if (!nb::hasattr(*object_, "state")) return tensors;
     nb::dict state;
-    if (!nb::try_cast(object_->attr("state"), state)) throw nb::type_error("state of a normalizer must be a dict");
+    if (!nb::try_cast(object_->attr("state"), state)) throw nb::type_error("a normalizer's state must be a dict");
     for (const auto& [name, value] : state) {
       const std::string key = nb::cast<std::string>(nb::str(name));
       if (!nb::try_cast(value, tensors[key]))
-        throw nb::type_error(fmt::format("state[\"{}\"] of a normalizer must be a Tensor, which a checkpoint can "
-                                         "restore; foldgrad.Tensor(array) copies the array",
+        throw nb::type_error(fmt::format("state[\"{}\"] of a normalizer must be a Tensor, so that a checkpoint can "
+                                         "restore it; foldgrad.Tensor(array) copies the array",
                                          key)
                                  .c_str());
     }
@@ -132,7 +132,7 @@ void add_normalizers_of_python(nb::module_& m) {
             return std::make_shared<Parameter>(s.site().parameter(name, value, size));
           },
           "name"_a, "value"_a, "size"_a = -1,
-          "Returns the parameter SITE.name of `size` equal values, by default one for each channel.");
+          "Returns the parameter SITE.name with `size` elements equal to `value`, by default one for each channel.");
   m.def("register_normalizer", register_class, "type"_a, nb::sig("def register_normalizer(type: type) -> None"),
         "Adds a class to normalizers(), so that models, configurations, checks and folding treat it like the library's "
         "own normalizers (docs/python.md). Call this function before you make a model. The class has\n\n"

@@ -65,7 +65,7 @@ void def_adam(nb::module_& m, const char* name, const char* text) {
       "weight_decay"_a = 0.0, text);
 }
 
-// Scales the gradients themselves, as PyTorch does.
+// Scales the gradients in place, as PyTorch does.
 double clip(const SharedParameters& parameters, double max_norm) {
   const GradientClip clip = clip_by_norm(pointers(parameters), max_norm);
   const double factor = clip.factor.item();
@@ -102,7 +102,7 @@ void add_optimizers(nb::module_& m) {
           "unknown or of the wrong dtype or shape.");
   def_adam<Adam>(m, "Adam",
                  "Returns an Adam optimizer as in fairseq, for Parameters or for groups. A group is a dict with "
-                 "parameters, weight_decay, and rate, a learning-rate factor.");
+                 "parameters, weight_decay and rate (a factor of the learning rate).");
   def_adam<AdamW>(m, "AdamW", "Returns an AdamW optimizer as in PyTorch. The arguments are those of Adam().");
   m.def(
       "SGD",

@@ -66,7 +66,7 @@ std::string text_of(SharedTape& t) {
   });
 }
 
-// A scope that is opened by the statement `with`.
+// A scope that a `with` statement opens.
 struct OpenScope {
   std::shared_ptr<SharedTape> tape;
   std::string name;
@@ -114,7 +114,7 @@ void add_parameter(nb::module_& m) {
           "the same shape and dtype.")
       .def_prop_ro(
           "grad", [](const Parameter& p) { return p.has_grad ? std::optional(p.grad) : std::nullopt; },
-          "The gradient; None before the first backward pass and after zero_grad().")
+          "The gradient, or None before the first backward pass and after zero_grad().")
       .def("zero_grad", &Parameter::zero_grad, "Drops the gradient.")
       .def("__repr__", [](const Parameter& p) {
         return fmt::format("Parameter({} {} {})", p.name, name(p.value.dtype()), p.value.shape());
@@ -132,7 +132,7 @@ void add_var(nb::module_& m) {
       .def_prop_ro("dtype", [](const TapeVar& v) { return v.var.dtype(); })
       .def_prop_ro(
           "grad", [](const TapeVar& v) { return grad(*v.tape, v); },
-          "The gradient of a variable or parameter; None until a backward pass has added to it.")
+          "The gradient of a variable or parameter, or None if no backward pass has added to it.")
       .def_ro("tape", &TapeVar::tape)
       .def("__add__", of_two<add>, nb::is_operator())
       .def("__add__", plus, nb::is_operator())
@@ -166,14 +166,14 @@ void add_tape(nb::module_& m) {
       .def("constant", array_on<&Tape::constant>, "x"_a.none(), "Returns a value that receives no gradient.")
       .def("variable", array_on<&Tape::variable>, "x"_a.none(), "Returns a value that receives a gradient.")
       .def("parameter", parameter_on, "p"_a, "dtype"_a = nb::none(),
-           "Returns the parameter as a value on the tape, always the same Var. Backward passes add its gradient to "
-           "p.grad. Pass `dtype` to convert the parameter to the dtype of the values that it is used with.")
+           "Returns the parameter as a value on the tape. Backward passes add its gradient to p.grad. Pass `dtype` to "
+           "convert the parameter to the dtype of the values that it is used with.")
       .def("backward", run_backward, "y"_a, "dy"_a = nb::none(),
            "Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. If dy is None, y must have one "
            "element, and dy is 1. Throws ValueError if backward() has already run on this recording, if y belongs to "
            "another recording, or if dy does not have the shape and dtype of y.")
       .def("grad", grad, "v"_a,
-           "Returns the gradient of a variable or parameter; None until something has been added to it.")
+           "Returns the gradient of a variable or parameter, or None if no backward pass has added to it.")
       .def("clear", clear, "Drops the recording. Its Vars can no longer be used.")
       .def(
           "scope",

@@ -1,4 +1,4 @@
-// Tapes and their values, in the form in which Python owns them.
+// Tapes and values that Python owns.
 #pragma once
 #include <tuple>
 
@@ -27,7 +27,7 @@ struct SharedTape : std::enable_shared_from_this<SharedTape> {
   explicit SharedTape(Tape& of_a_forward_pass) : tape(std::shared_ptr<void>(), &of_a_forward_pass) {}
 
   Tape& get() const {
-    FOLDGRAD_CHECK(tape, "tape: the forward pass of this value has ended");
+    FOLDGRAD_CHECK(tape, "tape: this value belongs to a forward pass that has already returned");
     return *tape;
   }
 
@@ -70,7 +70,7 @@ struct Given<const OptionalVar&> {
   static OptionalVar of(const Type& given) { return given ? OptionalVar(given->var) : std::nullopt; }
 };
 
-// Binds an operation, with the names and defaults of its parameters, and with its docstring from the header.
+// Binds an operation, with its docstring, and with the names and defaults of its parameters.
 template <class... P, class... Names>
 void def_op(nb::module_& m, const char* name, const std::tuple<Names...>& names, Var (*f)(const Var&, P...)) {
   const auto call = [f](const TapeVar& x, const typename Given<P>::Type&... rest) {

@@ -25,7 +25,7 @@ bool interrupted(const sigset_t& before) {
 
 using OnEvent = nb::typed<nb::callable, nb::object(Dict)>;
 
-// Trains a model. Returns the exit code and the text of `foldgrad train`.
+// Trains a model. Returns the exit code, and the text that `foldgrad train` prints at the end.
 std::pair<int, std::string> run_training(TrainOptions options, const OnEvent& on_event) {
   std::optional<nb::python_error> raised;
   options.on_event = [&](const nlohmann::ordered_json& event) {
@@ -64,7 +64,7 @@ void add_runs(nb::module_& m) {
       [](const std::string& run) {
         const std::vector<RecordedPhase> phases = recorded_phases(run);
         if (phases.empty())
-          throw FileError(run, "has no recordings; it must have been trained with record.from, such as [100, -200]");
+          throw FileError(run, "has no recordings; train the run with record.from, for example [100, -200]");
         std::vector<std::string> sites;
         for (const SiteRecording& s : phases[0].recording.sites) sites.push_back(s.site);
         return sites;

@@ -1,4 +1,4 @@
-"""foldgrad's engine in Python: the tape, operations, normalizers, models and training of the program `foldgrad`.
+"""The Python interface to foldgrad: its tape, operations, normalizers and models, and training as in `foldgrad train`.
 
     import foldgrad as fg, numpy as np
 
@@ -14,7 +14,7 @@ from foldgrad import _cpu, _level
 
 _cpu.require_level(_level.LEVEL)
 
-from foldgrad._core import (  # noqa: E402: after the check
+from foldgrad._core import (  # noqa: E402: the CPU check comes first
     SGD, Adam, AdamW, CheckpointError, ConfigError, Diverged, FileError, Folded, Function, MissingFile, Model,
     NonFiniteError, Normalizer, Optimizer, Parameter, Site, Tape, Tensor, Var, __version__, clip_by_norm, from_dlpack,
     load, memory_in_use, normal, normalizers, ops, read_safetensors, register_normalizer, replay_trace, set_threads, threads, uniform,

@@ -1,5 +1,5 @@
-"""Checks that the CPU has the instructions that the module needs. Without this check, loading the module would end the
-process."""
+"""Checks that the CPU supports the instructions for which the module was compiled. Without this check, the first
+unsupported instruction would kill the process."""
 # The flags in /proc/cpuinfo that each level of x86-64 adds to the level below it.
 _FLAGS: dict[int, str] = {
     2: "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3",
@@ -9,7 +9,7 @@ _FLAGS: dict[int, str] = {
 
 
 def require_level(level: int, cpuinfo: str = "/proc/cpuinfo") -> None:
-    """Raises ImportError if the CPU lacks an instruction of the level. Does nothing if the flags cannot be read."""
+    """Raises ImportError if the CPU lacks instructions of x86-64-v`level`. Does nothing if its flags cannot be read."""
     try:
         with open(cpuinfo) as file:
             found = next(line for line in file if line.startswith("flags")).split()

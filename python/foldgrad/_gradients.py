@@ -7,9 +7,9 @@ from foldgrad import _core
 def check_gradients(f: typing.Callable[..., _core.Var], *arrays: typing.Any, step: float = 1e-5) -> list[float]:
     """Compares the gradients of f with central differences, in f64.
 
-    f takes one floating-point Var for each array and returns a Var of any shape. We differentiate sum(w * f), where w
-    are fixed random weights, since errors can cancel in a plain sum. Returns one number for each array: the largest
-    difference between the two gradients, divided by 1 + the largest absolute value of the gradient.
+    f takes one floating-point Var for each array and returns a Var of any shape. We differentiate sum(w * f) with fixed
+    random weights w, since errors can cancel in a plain sum. Returns one number for each array: the largest difference
+    between gradient and central differences, divided by 1 + the largest absolute value of the central differences.
     """
     import numpy as np
     values = [np.array(array, np.float64) for array in arrays]

@@ -13,7 +13,7 @@ Path = str | os.PathLike[str]
 
 
 def run_command(print_results: typing.Callable[[], None]) -> int:
-    """Calls the body of a command and returns 0. If it raises OSError or ValueError, prints the error and returns 1."""
+    """Calls print_results() and returns 0. If it raises OSError or ValueError, prints the error and returns 1."""
     try:
         print_results()
     except (OSError, ValueError) as error:
@@ -50,12 +50,12 @@ class Run:
 
     @property
     def log(self) -> dict[str, typing.Any]:
-        """The training reports as one array for each key, such as step, loss and lr."""
+        """The "train" events of log.jsonl as one array for each key, such as step, loss and lr."""
         return self._columns("train")
 
     @property
     def validations(self) -> dict[str, typing.Any]:
-        """The validations as one array for each key: step and the scores."""
+        """The "validate" events of log.jsonl as one array for each key, such as step, loss and other scores."""
         return self._columns("validate")
 
     @property
@@ -86,12 +86,12 @@ class Run:
 def train(config: Path, out: Path, settings: dict[str, typing.Any] | None = None, data_dir: Path = "",
           resume: bool = False, device: str = "cpu", callback: typing.Callable[[Event], object] | None = None,
           progress: bool = True) -> Run:
-    """Trains a model with the configuration and returns the run.
+    """Trains a model with the configuration file `config`, in the run directory `out`, and returns the run.
 
     `settings` overrides keys of the configuration, as in {"train.steps": 100}. `callback` is called with each event of
-    log.jsonl. If it raises an exception, training stops after the current update, saves a checkpoint, and raises the
-    exception again; Ctrl-C does the same with KeyboardInterrupt. If `progress` is true, losses and scores are printed
-    to stderr. Other messages go to the logger "foldgrad". Raises ConfigError, CheckpointError, FileError or Diverged.
+    log.jsonl. If it raises an exception, training stops after the current update, saves a checkpoint, and re-raises the
+    exception; Ctrl-C does the same with KeyboardInterrupt. If `progress` is true, losses and scores are printed to
+    stderr. Other messages go to the logger "foldgrad". Raises ConfigError, CheckpointError, FileError or Diverged.
     """
     def on_event(event: Event) -> None:
         if progress:
@@ -110,7 +110,7 @@ def train(config: Path, out: Path, settings: dict[str, typing.Any] | None = None
     run = Run(out)
     if code:
         step = int(run._checkpoint("LATEST").name.rpartition("-")[2])
-        raise KeyboardInterrupt(f"saved at step {step}; resume=True continues")
+        raise KeyboardInterrupt(f"saved a checkpoint at step {step}; resume=True continues from it")
     return run
 
 

@@ -26,10 +26,11 @@ def _recorded(run: Run) -> tuple[list[str], dict[str, dict[str, Array]]]:
 
 
 def rolled(values: Array, window: int, least: int = 1) -> Array:
-    """Returns every run of `window` consecutive rows, as [rows - window + 1, ..., window]. Raises ValueError unless
-    `window` is in [least, rows]."""
+    """Returns each window of `window` consecutive rows of `values`, as [rows - window + 1, ..., window]. Raises
+    ValueError unless `window` is in [least, rows]."""
     if not least <= window <= len(values):
-        raise ValueError(f"the window must be in [{least}, {len(values)}], the recorded iterations, got {window}")
+        raise ValueError(f"the window must be in [{least}, {len(values)}], where the upper limit is the number of "
+                         f"recorded iterations, got {window}")
     return np.lib.stride_tricks.sliding_window_view(values, window, axis=0)
 
 
@@ -38,13 +39,13 @@ def normal(values: Array, window: int) -> Array:
     with p > 0.05, for each window of rows. Constant channels do not pass."""
     from scipy.stats import normaltest
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about constant channels
+        warnings.simplefilter("ignore")  # SciPy warns about constant channels
         p = normaltest(rolled(values.astype(float), window, 8), axis=-1).pvalue
     return 100 * (np.nan_to_num(p) > 0.05).mean(-1)
 
 
 def pnac(run: Run, window: int = 32) -> Curves:
-    """Returns normal() of q, G and normally distributed noise in each phase, named "q begin", "noise begin", ..."""
+    """Returns normal() of q, of G and of normally distributed noise in each phase, as "q begin", "noise begin", ..."""
     sites, phases = _recorded(run)
     curves: Curves = {site: {} for site in sites}
     noise: dict[tuple[int, ...], Array] = {}
@@ -68,21 +69,21 @@ def gradient(run: Run) -> Curves:
                      for k, name in enumerate(("cosine", "norm ratio", "lambda < 1"))}
               for site in sites if all(site + ".dx" in recorded for recorded in phases.values())}
     if not curves:
-        raise _core.FileError(f"{run.path}: has no gradients to compare, since no site has SITE.dx, recorded "
-                              "only for normalizers by mean squares over positions, such as un with mode = \"paper\"")
+        raise _core.FileError(f"{run.path}: has no gradients to compare: no site has SITE.dx, which is recorded only "
+                              "for normalizers that use mean squares over positions, such as un with mode = \"paper\"")
     return curves
 
 
 def means(values: Array, window: int) -> tuple[Array, Array]:
-    """Returns the arithmetic and the geometric means of rolled(values, window)."""
+    """Returns the arithmetic and the geometric mean of each window in rolled(values, window)."""
     last = rolled(values, window)
     with np.errstate(divide="ignore", invalid="ignore"):
         return last.mean(-1), np.exp(np.log(last).mean(-1))
 
 
 def outstanding(q: Array, window: int) -> list[int]:
-    """Returns the channels of q [rows, channels] with the smallest and the largest AM/GM. Channels in which q is 0 are
-    left out."""
+    """Returns the channels of q [rows, channels] whose ratio of arithmetic to geometric mean, averaged over windows, is
+    smallest and largest. Skips channels in which some q is 0, and returns [0] if there are no others."""
     arithmetic, geometric = means(q.astype(float), window)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (arithmetic / geometric).sum(0)
@@ -114,9 +115,9 @@ def _trace(run: Run, options: argparse.Namespace) -> typing.Iterator[Table]:
 
 
 def outliers(normalizer: _core.Normalizer, q: Array) -> float:
-    """Returns the percentage of the rows of q [rows, channels] after the first full window that are outliers according
-    to the test of `un`. The row itself always enters the window, even where a skipped iteration would write another
-    value. Returns NaN if the normalizer has no window, or if no row follows the first window."""
+    """Applies the outlier test of `un` to the rows of q [rows, channels] that follow the first full window, and returns
+    the percentage of outliers. Every row enters the window unchanged, whereas in training, a skipped iteration
+    stores another value. Returns NaN if the normalizer has no window, or if no row follows the first window."""
     options = {**normalizer.options, "filtration": "1", "warmup": "0"}
     size = int(options["window"]) if normalizer.name == "un" else 0
     if size < 2 or len(q) <= size or options["forward_average"] in ("none", "exponential"):
@@ -132,13 +133,13 @@ def outliers(normalizer: _core.Normalizer, q: Array) -> float:
 
 
 def skips(run: Run) -> tuple[list[str], dict[str, list[float]]]:
-    """Returns the names of the columns, and the numbers of each site: the iterations skipped up to the last validation
-    in each third of the training, and the percentage skipped since the end of the warm-up. A recorded run also has the
-    percentages of outliers in q, in q shuffled over time, and in normal noise with each channel's mean and standard
+    """Returns the column names, and the numbers for each site: the iterations skipped up to the last validation in each
+    third of training, and the percentage skipped since the end of the warm-up. If the run has recordings, also returns
+    the percentages of outliers in q, in q shuffled over time, and in normal noise with each channel's mean and standard
     deviation."""
     layers = [event for event in run.events if event["event"] == "layers"]
     if not layers:
-        raise _core.FileError(f"{run.path}/log.jsonl: has no event \"layers\", since there has been no validation yet")
+        raise _core.FileError(f"{run.path}/log.jsonl: has no \"layers\" event, since no validation has run yet")
     thirds = [[e for e in layers if 3 * e["step"] <= third * layers[-1]["step"]] for third in (1, 2, 3)]
     chosen = list({events[-1]["step"]: events[-1] for events in thirds if events}.values())
     first = max(1, next(event["norm_warmup"] for event in run.events if event["event"] == "start"))
@@ -192,13 +193,13 @@ def hsic1(K: Array, L: Array) -> Array:
 
 def cka(a: Run, b: Run, examples: int = 2560, batch: int = 256, data_dir: str = "",
         dtype: str = "f32") -> tuple[list[str], list[str], Array]:
-    """Returns the layers of both runs' models and the layers' linear CKA, [layers of a, layers of b] (Nguyen et al.
-    2021, "Do Wide and Deep Networks Learn the Same Things?", equations 2 to 4). CKA is NaN for a layer whose features
-    do not vary.
+    """Returns the layer names of both models and the linear CKA of each pair of layers, [layers of a, layers of b]
+    (Nguyen et al. 2021, "Do Wide and Deep Networks Learn the Same Things?", equations 2 to 4). CKA is NaN for a layer
+    whose features do not vary.
 
-    K = X X^T, L = Y Y^T for features X [n, p] and Y [n, q] of the same n examples, zeros on the diagonals
+    K = X X^T, L = Y Y^T for features X [n, p] and Y [n, q] of the same n examples, with the diagonals set to 0
     HSIC1(K, L) = [tr(K L) + (1'K 1)(1'L 1) / ((n-1)(n-2)) - 2/(n-2) 1'K L 1] / (n (n-3))
-    CKA = mean HSIC1(K, L) / sqrt(mean HSIC1(K, K) mean HSIC1(L, L)), means over the minibatches of n = `batch`
+    CKA = mean HSIC1(K, L) / sqrt(mean HSIC1(K, K) mean HSIC1(L, L)), with means over minibatches of n = `batch`
 
     The examples are those on which the runs validate, in a fixed random order and in whole batches.
     """
@@ -263,20 +264,22 @@ def main(words: list[str] | None = None) -> int:
     """Prints the tables of an analysis. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python3 -m foldgrad.analyze", description="Docs: docs/analyses.md")
     analyses = parser.add_subparsers(dest="analysis", required=True)
-    for name, help in (("pnac", "percentage of channels whose latest statistics are normally distributed"),
-                       ("trace", "statistics of channels and their moving means"),
+    for name, help in (("pnac", "percentage of channels whose recent statistics pass a normality test"),
+                       ("trace", "statistics of single channels and their moving means"),
                        ("skips", "iterations skipped as outliers, compared with outliers in noise"),
                        ("gradient", "agreement of dx with the exact gradient"),
                        ("cka", "similarity of two runs' layers on their validation examples")):
         analysis = analyses.add_parser(name, help=help)
         analysis.add_argument("runs", nargs=2 if name == "cka" else "+", metavar="RUN")
         if name in ("pnac", "trace"):
-            analysis.add_argument("--window", type=int, default={"pnac": 32, "trace": 4}[name], help="iterations")
+            analysis.add_argument("--window", type=int, default={"pnac": 32, "trace": 4}[name],
+                                  help="number of iterations in a window")
         if name == "trace":
-            analysis.add_argument("--site", help="normalizer (default: the first, the middle and the last)")
-            analysis.add_argument("--channel", type=int, help="default: the channels with the least and greatest AM/GM")
+            analysis.add_argument("--site", help="name of a normalizer (default: the first, middle and last)")
+            analysis.add_argument("--channel", type=int, help="default: those with the least and greatest AM/GM")
         if name == "cka":
-            analysis.add_argument("--examples", type=int, default=2560, help="rounded down to whole batches")
+            analysis.add_argument("--examples", type=int, default=2560,
+                                  help="number of examples, rounded down to whole batches")
             analysis.add_argument("--batch", type=int, default=256, help="number of examples in a minibatch")
             analysis.add_argument("--data-dir", default="", help="root directory for data.directory")
     given = parser.parse_args(words)

@@ -66,7 +66,7 @@ def traces(run: Run, site: str, channel: int = 0, phase: str = "begin", window: 
 
 
 def pnac(run: Run, phase: str = "begin", window: int = 32, axes: Axes = None) -> Axes:
-    """Draws for each site the percentage of channels whose last `window` values of q pass a normality test.
+    """Draws, for each site, the percentage of channels whose last `window` values of q pass a normality test.
 
     This is D'Agostino and Pearson's test with p > 0.05. The gray line shows normally distributed noise for comparison.
     """
@@ -81,8 +81,8 @@ def pnac(run: Run, phase: str = "begin", window: int = 32, axes: Axes = None) ->
 
 
 def densities(run: Run, window: int = 32, axes: Axes = None) -> Axes:
-    """Draws the densities of PNAC over all iterations and sites, smoothed by a Gaussian with a standard deviation of 2
-    percentage points. The curves of noise are dashed."""
+    """Draws the densities of PNAC over all iterations and sites, smoothed by a Gaussian kernel with a standard
+    deviation of 2 percentage points. The noise curves are dashed."""
     axes, percent = _axes(axes, xlabel="channels, %"), np.arange(101)
     sites = analyze.pnac(run, window).values()
     for name in dict.fromkeys(name for curves in sites for name in curves):

@@ -2,8 +2,8 @@
 
     python3 -m foldgrad.tensorboard DIRECTORY RUN... && tensorboard --logdir DIRECTORY
 
-The scalars are named train/KEY and validate/KEY for every number in these events, and gradient_norm/LAYER and KEY/SITE
-for the events "layers" (docs/training.md).
+The numbers in "train" and "validate" events become scalars named train/KEY and validate/KEY. Those in "layers" events
+become gradient_norm/LAYER and KEY/SITE (docs/training.md).
 """
 import argparse
 import os
@@ -21,7 +21,7 @@ except ImportError as error:
 
 
 def scalars(event: _training.Event) -> dict[str, float]:
-    """Returns the numbers in an event of log.jsonl by their tags in TensorBoard."""
+    """Returns the numbers in an event of log.jsonl as {TensorBoard tag: number}."""
     kind, found = event["event"], {}
     if kind in ("train", "validate"):
         found = {f"{kind}/{key}": value for key, value in event.items() if key != "step"}
@@ -57,7 +57,7 @@ def main(words: list[str] | None = None) -> int:
     """Writes the files and prints their paths. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python3 -m foldgrad.tensorboard", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", metavar="DIRECTORY", help="for tensorboard --logdir; existing files are replaced")
+    parser.add_argument("directory", metavar="DIRECTORY", help="TensorBoard's --logdir; existing files are replaced")
     parser.add_argument("runs", nargs="+", metavar="RUN")
     given = parser.parse_args(words)
     return _training.run_command(lambda: print(*write(given.directory, *given.runs), sep="\n"))

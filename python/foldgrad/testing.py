@@ -1,4 +1,4 @@
-"""Tests normalizers with state by comparing them with an oracle. Hypothesis generates the tests.
+"""Tests normalizers with state by comparing them with an oracle.
 
     class Machine(fg.testing.machine(lambda: fg.Normalizer("un", 3, dtype="f64", warmup=2), Oracle)): pass
     TestUn = Machine.TestCase
@@ -22,8 +22,8 @@ Array = typing.Any
 
 class Oracle(typing.Protocol):
     """A normalizer in NumPy. If it has a member `state`, {name: array}, these arrays are also compared with the buffers
-    of the same names in the normalizer's state. A snapshot is a copy.deepcopy() of the oracle; therefore backward() is
-    a method of the oracle and not a function that forward() returns."""
+    of the same names in the normalizer's state. Snapshots are made with copy.deepcopy(). A function that forward()
+    returned would still refer to the original oracle, so backward() is a method instead."""
 
     def forward(self, x: Array) -> tuple[Array, typing.Any]:
         """Runs a training pass over x [rows, channels]. Returns y and the values that backward() needs."""
@@ -49,9 +49,9 @@ def machine(make: typing.Callable[[], _core.Normalizer], make_oracle: typing.Cal
             tolerance: float = 1e-9) -> type[RuleBasedStateMachine]:
     """Returns a state machine that compares an f64 normalizer with an oracle.
 
-    Its rules run a forward pass, run the oldest backward pass that is still waiting, take a snapshot, and restore the
-    snapshot, which drops the waiting backward passes. Other forward passes may therefore run between a forward pass and
-    its backward pass. Results and states must agree to within tolerance * (1 + the largest absolute value).
+    Its rules run a forward pass, run the oldest pending backward pass, take a snapshot, and restore the snapshot, which
+    drops the pending backward passes. Other forward passes may therefore run between a forward pass and its backward
+    pass. Results and states must agree to within tolerance * (1 + the largest absolute value).
     """
     channels = make().channels
 

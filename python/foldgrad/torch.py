@@ -1,4 +1,4 @@
-"""foldgrad's normalizers as PyTorch modules, which compute on the CPU.
+"""foldgrad's normalizers as PyTorch modules that run on the CPU.
 
     import torch
     from foldgrad.torch import Norm
@@ -19,12 +19,13 @@ _NAMES = {torch.float32: "f32", torch.float64: "f64"}
 
 
 class Norm(torch.nn.Module):
-    """A normalizer that normalizers() lists, over the last axis: Norm("un", 64, warmup=100)(x) accepts x [..., 64].
+    """Any normalizer that foldgrad.normalizers() lists, over the last axis: Norm("un", 64, warmup=100)(x) accepts
+    x [..., 64].
 
     x is float32, float64 or bfloat16 on the CPU. Parameters and buffers share their memory with the normalizer, so
     PyTorch's optimizers update it and state_dict() contains its state. The member `norm` is the foldgrad.Normalizer,
-    with methods such as affine() and diagnostics(). The module cannot leave the CPU or change its dtype, float32 or
-    float64. The constructor raises ValueError for an unknown name or option.
+    with methods such as affine() and diagnostics(). `dtype` is float32 or float64. Neither the dtype nor the device can
+    be changed later. The constructor raises ValueError for an unknown name or option.
     """
 
     norm: _core.Normalizer
@@ -54,7 +55,7 @@ class Norm(torch.nn.Module):
         for tensor in [*self.parameters(), *self.buffers()]:
             moved = fn(tensor.detach())
             if moved.dtype != tensor.dtype or moved.device != tensor.device:
-                raise TypeError("a Norm stays on the CPU and in its dtype; make another one: Norm(..., dtype=...)")
+                raise TypeError("Norm: neither device nor dtype can be changed; make another Norm(..., dtype=...)")
         return self
 
     def __deepcopy__(self, memo: typing.Any) -> "Norm":
@@ -75,7 +76,7 @@ class _Apply(torch.autograd.Function):
         tape = _core.Tape(recording=any(context.needs_input_grad))
         variable = tape.variable(_core.from_dlpack(given))
         y = module.norm.apply(variable, module.training)
-        context.save_for_backward(x, *parameters)  # so that PyTorch notices changes before the backward pass
+        context.save_for_backward(x, *parameters)  # lets PyTorch detect changes before the backward pass
         context.recorded = tape, variable, y, module._shared
         result = _view(y.value)
         return result.clone() if result.data_ptr() == given.data_ptr() else result

@@ -1,5 +1,4 @@
-"""The affine map per channel that some normalizers apply at inference: those of this package, and those with running
-statistics."""
+"""Per-channel affine maps at inference. The normalizers of this package and those with running statistics have one."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -13,12 +12,12 @@ from .report import Refusal
 
 
 class Affine(NamedTuple):
-    """The map y = rest(A x + B) of each channel, in f64 on the CPU."""
+    """The map y = rest(A x + B), with a factor A and an offset B for each channel. A and B are f64 on the CPU."""
     A: Tensor  # [C]
     B: Tensor  # [C]
-    axis: int  # the channel axis: 1 or -1
+    axis: int  # the channel axis; fold() supports 1 and -1
     ranks: set[int]  # if `axis` is 1, the numbers of axes that x may have
-    rest: list[nn.Module]  # applied to A x + B, such as an activation
+    rest: list[nn.Module]  # modules applied to A x + B, such as an activation
 
 
 def has_running_statistics(norm: nn.Module) -> bool:
@@ -46,10 +45,10 @@ def affine_map(norm: nn.Module) -> Affine:
 
 def tried(norm: nn.Module, A: Tensor, B: Tensor) -> Affine:
     """Returns the map A x + B, followed by the normalizer's children. For example, the rest of a timm BatchNormAct2d is
-    its activation. Raises Refusal unless the normalizer computes exactly this map for random numbers."""
+    its activation. Raises Refusal unless, on random inputs, the normalizer equals this map up to rounding."""
     rest, ranks, generator = list(norm.children()), set(), torch.Generator().manual_seed(1)
     for rank in (2, 3, 4, 5):
-        # The numbers of examples and channels differ: otherwise an InstanceNorm would treat axis 0 as the channels.
+        # The number of examples differs from C. Otherwise, an InstanceNorm could take axis 0 for the channels.
         x = torch.randn(3 if len(A) == 2 else 2, len(A), *[3] * (rank - 2), generator=generator, dtype=torch.float64)
         shape = (1, -1) + (1,) * (rank - 2)
         try:

@@ -26,7 +26,7 @@ class WarmUpWarning(UserWarning):
 
 
 class ChannelNorm(nn.Module):
-    """The base class of the family. Subclasses define their averages in forward_statistic() and backward_statistic().
+    """The base class of UN, MABN and PNStar, which define averages in forward_statistic() and backward_statistic().
 
     x is [..., C], or has its C channels at axis `dim`. Statistics are over all other axes, but only at real tokens.
     They are computed and stored in f64 if the parameters are f64, otherwise in f32, even after bfloat16() or half(). y
@@ -44,8 +44,8 @@ class ChannelNorm(nn.Module):
             if not isinstance(value, Integral):
                 raise TypeError(f"{self.kind}: {name} must be an integer, got {value!r}")
         if width < 1 or warmup < 0 or not 0 <= alpha <= 1 or not eps > 0:
-            raise ValueError(f"{self.kind}: width {width} must be at least 1, warmup {warmup} at least 0, "
-                             f"alpha {alpha} in [0, 1], eps {eps} above 0")
+            raise ValueError(f"{self.kind}: width must be at least 1, warmup at least 0, alpha in [0, 1] and eps "
+                             f"above 0, got {width}, {warmup}, {alpha} and {eps}")
         self.warmup, self.alpha, self.eps, self.dim = warmup, alpha, eps, dim
         self.mask: Tensor | None = None  # set by real_tokens()
         self.calibrating = False  # True during calibrate(), whose passes count although they have no gradients
@@ -71,17 +71,17 @@ class ChannelNorm(nn.Module):
         return self.warmup
 
     def active(self, t: Tensor | int) -> Tensor | bool:
-        """True if iteration t normalizes with an average; bool [] if t is a tensor."""
+        """True if iteration t normalizes with an average. If t is a tensor, returns a bool tensor []."""
         return t >= self.first_average
 
     def forward_statistic(self, q: Tensor, t: Tensor | int, active: Tensor | bool, held: Tensor | bool,
                           state: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | bool, dict[str, Tensor]]:
-        """Returns var_hat [C], the skipped channels (bool [C], including the held ones), and new values for buffers."""
+        """Returns var_hat [C], the skipped channels (bool [C], including held channels), and new values of buffers."""
         raise NotImplementedError
 
     def backward_statistic(self, G: Tensor, past: Iteration,
                            state: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns psi [C] and new values for buffers, given the gradient statistic G [C]."""
+        """Returns psi [C] and new values of buffers, given the gradient statistic G [C]."""
         raise NotImplementedError
 
     def psi_when_held(self, state: Mapping[str, Tensor]) -> Tensor | float:
@@ -89,10 +89,10 @@ class ChannelNorm(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Normalizes x. The mask is bool, has the shape of x without the channel axis, and is True at real tokens. By
-        default it is the mask of real_tokens(), or all tokens are real.
+        default, it is the mask of real_tokens(). Without a mask, all tokens are real.
 
-        Raises ValueError if x or the mask has a wrong shape or dtype, and RuntimeError if activation checkpointing
-        repeats a training pass."""
+        Raises ValueError if the shape or dtype of x or the shape of the mask is wrong, and RuntimeError if activation
+        checkpointing repeats a training pass."""
         mask = self.mask if mask is None else mask
         x = self.channels_last(x, mask)
         if self.training:
@@ -104,17 +104,17 @@ class ChannelNorm(nn.Module):
         return y if self.dim == -1 else y.movedim(-1, self.dim)
 
     def channels_last(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        width, axis = len(self.weight), "last axis" if self.dim == -1 else f"axis {self.dim}"
+        width, axis = len(self.weight), "the last axis" if self.dim == -1 else f"axis {self.dim}"
         if x.is_nested:
             raise ValueError(f"{self.kind}: x must not be nested; make nn.TransformerEncoder with "
                              "enable_nested_tensor=False")
         if not -x.dim() <= self.dim < x.dim() or x.shape[self.dim] != width:
-            raise ValueError(f"{self.kind}: x must have {width} channels in its {axis}, got {list(x.shape)}")
+            raise ValueError(f"{self.kind}: x must have {width} channels in {axis}, got {list(x.shape)}")
         if not x.is_floating_point():
-            raise ValueError(f"{self.kind}: x must have floating-point numbers, got {x.dtype}")
+            raise ValueError(f"{self.kind}: x must have a floating-point dtype, got {x.dtype}")
         x = x if self.dim == -1 else x.movedim(self.dim, -1)
         if mask is not None and mask.shape != x.shape[:-1]:
-            raise ValueError(f"{self.kind}: mask must be {list(x.shape[:-1])}, got {list(mask.shape)}")
+            raise ValueError(f"{self.kind}: mask must have shape {list(x.shape[:-1])}, got {list(mask.shape)}")
         return x
 
     def affine(self) -> tuple[Tensor, Tensor]:
@@ -128,8 +128,8 @@ class ChannelNorm(nn.Module):
             refuse_repetition()
             if not counted:
                 warnings.warn(f"{self.kind}: a pass in training mode without gradients is not an iteration; it "
-                              "computes what the next one would and leaves the statistics unchanged. For inference "
-                              "call eval().")
+                              "returns what the next iteration would and leaves the statistics unchanged. For "
+                              "inference, call eval().")
         mask = None if mask is None else mask.reshape(-1, 1).bool()
         state = dict(self._buffers)  # a copy, since torch.func.functional_call removes its buffers before backward
         with torch.no_grad():
@@ -167,7 +167,7 @@ class ChannelNorm(nn.Module):
 
     def gradient_statistic(self, state: Mapping[str, Tensor], sums: Tensor, past: Iteration) -> Tensor:
         """Returns psi [C], given the sums [C] of dz * z over the rows, and writes the state."""
-        G = self.over_ranks(sums)[0] / past.n  # the sums are over all tokens, of which n are real
+        G = self.over_ranks(sums)[0] / past.n  # the sums cover all tokens; n counts the real ones
         held = past.held | not_finite(G)
         psi, new = self.backward_statistic(G, past, state)
         psi = choose(held, self.psi_when_held(state), psi)
@@ -190,15 +190,15 @@ class ChannelNorm(nn.Module):
         if self.iters.is_meta or self.iters >= self.first_average:
             return ""
         if self.iters > 0:
-            return (f"inference before iteration {self.first_average}, the first that averages: so far each batch was "
-                    "normalized by its own statistic. That is right for a validation early in training. If training "
-                    "has ended, the warm-up was too long; docs/pytorch.md says how to choose it. "
+            return (f"inference before iteration {self.first_average}, the first that uses averages: so far, each "
+                    "batch was normalized by its own statistic. This is expected in a validation early in training. If "
+                    "training has ended, the warm-up was too long; docs/pytorch.md says how to choose it. "
                     "warm_up_report(model) shows the counters.")
         # Without iterations, run_var differs from 1 if it comes from a BatchNorm or from calibrate().
         return WITHOUT_STATISTICS if (self.run_var == 1).all() else ""
 
     def note_state(self) -> None:
-        """Keeps the result of lacking(), so that forward passes need not read counters and wait for a GPU."""
+        """Stores the result of lacking(), so that forward passes need not wait for counters on a GPU."""
         self.noted = self.lacking()
 
     def warn_of_statistics(self) -> None:
@@ -221,7 +221,7 @@ class ChannelNorm(nn.Module):
         return self
 
     def reset_iterations(self) -> None:
-        """Restarts the warm-up, for fine-tuning. Everything else stays."""
+        """Restarts the warm-up, for fine-tuning. Leaves everything else unchanged."""
         self.iters.zero_()
         self.note_state()
 
@@ -237,4 +237,4 @@ class ChannelNorm(nn.Module):
 
 def no_fast_path(module, arguments):
     """A hook that does nothing. At inference, nn.TransformerEncoderLayer computes LayerNorm with the weight and bias of
-    norm1, whatever type norm1 has, unless norm1 has a hook. PyTorch checks for hooks since version 2.5."""
+    norm1, whatever type norm1 has, unless norm1 has a hook. PyTorch has checked for hooks since 2.5."""

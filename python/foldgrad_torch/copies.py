@@ -1,4 +1,4 @@
-"""Copies modules after a training pass."""
+"""Copies modules, including those that hold results of a training pass."""
 from __future__ import annotations
 
 import copy

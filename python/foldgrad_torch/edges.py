@@ -24,14 +24,14 @@ PARTS = ("query", "key", "value")  # "attention.query" is the part of nn.Multihe
 
 class Edges(NamedTuple):
     """The neighbours of normalizers, by the normalizers' names."""
-    readers: dict[str, list[str] | str]  # the layers that read the normalizer, or the reason why they are unknown
+    readers: dict[str, list[str] | str]  # the layers that read the normalizer, or why it cannot be folded into them
     writers: dict[str, str]  # the layer before the normalizer, if nothing else reads that layer
 
 
 def find_edges(root: nn.Module, norms: Mapping[str, nn.Module], readers: Mapping[str, str | Sequence[str]],
                writers: Mapping[str, str]) -> Edges:
-    """Returns the edges within PyTorch's modules, in the graph of root(x), and in `readers` and `writers`. Where these
-    sources disagree, the later source wins."""
+    """Collects the edges from three sources: the types of PyTorch's modules, the graph of root(x), and `readers` and
+    `writers`. Where these sources disagree, the later source wins."""
     edges = Edges({}, {})
     for name, module in root.named_modules():
         within = edges_within(module, name + "." if name else "", norms)
@@ -83,13 +83,13 @@ def of_pytorch(transformer: nn.Transformer) -> bool:
 
 
 def output_norm(module: nn.Module) -> str:
-    """Returns the suffix of the name of the submodule that makes the module's output, or "" for the module itself."""
+    """Returns the name suffix of the submodule that computes the module's output, or "" for the module itself."""
     return {nn.TransformerEncoder: ".norm", nn.TransformerDecoder: ".norm",
             nn.Transformer: ".decoder.norm"}.get(type(module), "")
 
 
 class Tracer(torch.fx.Tracer):
-    """Traces into modules except normalizers and PyTorch's own modules."""
+    """Traces into all modules except normalizers and PyTorch's own modules."""
 
     def __init__(self, norms: Mapping[str, nn.Module]):
         super().__init__()
@@ -100,8 +100,8 @@ class Tracer(torch.fx.Tracer):
 
 
 def traced(module: nn.Module, prefix: str, norms: Mapping[str, nn.Module]) -> Iterator[Edges]:
-    """Yields the edges in the graph of module(x), with defaults for the other arguments. If torch.fx cannot make the
-    graph, for example because control flow depends on values, yields the edges in the graphs of the children."""
+    """Yields the edges in the graph of module(x), with defaults for the other arguments. If torch.fx cannot trace
+    the module, for example because control flow depends on values, yields the edges in the graphs of its children."""
     inside = {name.removeprefix(prefix): norm for name, norm in norms.items() if name.startswith(prefix)}
     if not inside or module in norms.values():
         return
@@ -146,7 +146,7 @@ def edges_of(graph: torch.fx.Graph, module: nn.Module, prefix: str, norms: Mappi
 
 
 def uses(node: torch.fx.Node, called: Callable) -> Iterator[tuple[torch.fx.Node, torch.fx.Node]]:
-    """Yields each node that reads the value, with the value that the node reads: dropout layers are looked through."""
+    """Yields each node that reads the result of `node`, directly or through dropout, and the value that it reads."""
     for user in node.users:
         if isinstance(called(user), TRANSPARENT):
             yield from uses(user, called)
@@ -155,8 +155,9 @@ def uses(node: torch.fx.Node, called: Callable) -> Iterator[tuple[torch.fx.Node,
 
 
 def layers_read(user: torch.fx.Node, value: torch.fx.Node, layer: nn.Module | None, prefix: str) -> list[str]:
-    """Returns the name of the layer whose input is the value, or the names of an attention module's parts that read the
-    value. If `user` is no such layer, returns a sentence with the reason."""
+    """Returns the name of the layer that `user` calls with `value`, or the names of some of its parts if it is an
+    attention module. For other users, such as a sum or a layer that is called twice, returns a sentence that says why
+    a fold is impossible."""
     given = dict(zip(PARTS, user.args)) | user.kwargs
     parts = [part for part in PARTS if given.get(part) is value]
     if layer is None or len(parts) != [*user.args, *user.kwargs.values()].count(value):
@@ -170,7 +171,7 @@ def layers_read(user: torch.fx.Node, value: torch.fx.Node, layer: nn.Module | No
 
 def given(root: nn.Module, norms: Mapping[str, nn.Module], pairs: Mapping[str, str | Sequence[str]],
           what: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the edges that the user gives. A key selects every normalizer whose name ends with the key; the layers are
+    """Yields the edges that the user names. A key selects every normalizer whose name ends with the key; the layers are
     in the same block as the normalizer."""
     layers = [name + part for name, module in root.named_modules() if isinstance(module, LINEAR)
               for part in ("", *[f".{part}" for part in PARTS if isinstance(module, nn.MultiheadAttention)])]
@@ -178,7 +179,7 @@ def given(root: nn.Module, norms: Mapping[str, nn.Module], pairs: Mapping[str, s
         pattern = re.compile(r"((?:.*\.)?)" + "(.*)".join(map(re.escape, key.split("*"))))
         found = [match for match in map(pattern.fullmatch, norms) if match]
         if not found:
-            raise ValueError(f"fold: {what}: no normalizer that can be folded is named {key}; there are: "
+            raise ValueError(f"fold: {what}: no normalizer has a name that ends with {key}; the normalizers are "
                              f"{', '.join(norms)}")
         for match in found:
             block, *stars = match.groups()
@@ -189,8 +190,8 @@ def given(root: nn.Module, norms: Mapping[str, nn.Module], pairs: Mapping[str, s
                 there = fnmatch.filter(layers, block + layer) if "*" in layer else [block + layer]
                 for name in there or [block + layer]:
                     if name not in layers and not exists(root, name):
-                        raise ValueError(f"fold: {what}: {match.group()} is next to {name}, which does not exist. A "
-                                         "name such as decoder.*.norm2 chooses fewer normalizers")
+                        raise ValueError(f"fold: {what}: the layer {name}, given for {match.group()}, does not exist. "
+                                         "A key such as decoder.*.norm2 selects fewer normalizers")
                 for_this += there
             yield match.group(), for_this
 

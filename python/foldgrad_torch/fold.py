@@ -34,20 +34,22 @@ class Folded(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         if self.rank:  # torch.fx can trace this assertion, but not an exception that depends on x
-            torch._assert(x.dim() == self.rank, f"Folded: x must have {self.rank} axes: otherwise the channels of the "
-                          "normalizer and those of the layer that it is folded into are at different axes")
+            torch._assert(x.dim() == self.rank, f"Folded: x must have {self.rank} axes; with any other "
+                          "number, the normalizer and the layer that it is folded into would have different channel "
+                          "axes")
         return x
 
 
 def common_rank(name: str, layer: nn.Module, affine: Affine) -> int:
-    """Returns the number of axes of x for which the layer and the normalizer have the same channel axis, or 0 if they
-    have it for any number. Raises Refusal if there is no such number."""
+    """Returns the number of axes of x for which the layer and the normalizer have the same channel axis, or 0 if
+    any number will do. Raises Refusal if there is no such number."""
     convolution = type(layer) in CONVOLUTIONS
     if affine.axis == -1 and not convolution:
         return 0
     rank = 2 + len(layer.kernel_size) if convolution else 2
     if affine.axis != 1 or rank not in affine.ranks:
-        raise Refusal(f"{name} has its channels at axis {1 if convolution else -1}, the normalizer at {affine.axis}")
+        raise Refusal(f"{name} has its channels at axis {1 if convolution else -1}, but the normalizer has them at "
+                      f"{affine.axis}")
     return rank
 
 
@@ -62,9 +64,9 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
     torch.fx can make it. Name any other layers in `readers` and `writers`. For example,
     readers={"norm1": "attn.qkv", "norm2": ["mlp.fc1"]} names layers in the normalizer's block, and
     writers={"bn1": "conv1"} names the layer before it. The parts of an attention module are named "attention.query",
-    ".key" and ".value". A "*" matches any text, which must be the same in both names:
-    {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Only the named layers may read the normalizer, and only the
-    normalizer may read the layer before it. Products are computed in f64 and rounded once for each normalizer.
+    ".key" and ".value". A "*" matches any text, which must be the same if both names have
+    a "*": {"decoder.*.norm2": "decoder.*.multihead_attn.query"}. Only the named layers may read the normalizer, and
+    only the normalizer may read the layer before it. Products are computed in f64 and rounded once for each normalizer.
 
     Raises ValueError if nothing was folded, or if a name does not exist. Warns about normalizers that are still in
     their warm-up. The copy must not be trained.
@@ -92,13 +94,13 @@ def warn_of_warm_up(module: nn.Module) -> None:
         return  # its counters are averages and do not count iterations
     warm_up = [row for row in warm_up_report(module) if not row.over and module.get_submodule(row.name).lacking()]
     if warm_up:
-        warnings.warn(f"fold: {len(warm_up)} normalizers have not reached the first iteration that averages: "
+        warnings.warn(f"fold: {len(warm_up)} normalizers have not reached the first iteration that uses averages: "
                       f"{warm_up[0].name} is at {warm_up[0].iterations} of {warm_up[0].first_average}",
                       WarmUpWarning, stacklevel=3)
 
 
 def split_part(root: nn.Module, name: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the name of a layer and its parts: for attention those that the name selects, otherwise ("",)."""
+    """Returns the name of a layer and its parts: for attention, the parts that `name` selects; otherwise ("",)."""
     parent, _, last = name.rpartition(".")
     if last in PARTS and isinstance(root.get_submodule(parent), nn.MultiheadAttention):
         return parent, (last,)
@@ -120,14 +122,14 @@ class Shared:
 
     def refuse(self, name: str, layer: nn.Module, W: Tensor | None, b: Tensor | None) -> None:
         if W is None:
-            raise Refusal(f"{name}: its weight is computed, or stored in parts")
+            raise Refusal(f"{name}: its weight is computed, so it is not a parameter")
         if any(count > 1 for count in (self.modules[id(layer)], self.parameters[id(W)], self.parameters[id(b)])):
             raise Refusal(f"{name} shares parameters with another layer; give it its own parameters first")
 
 
 def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: Shared) -> str:
-    """Folds the normalizer into all layers that read it, or into the layer before it. Returns the layers as text. If it
-    raises Refusal, nothing has changed."""
+    """Folds the normalizer into all layers that read it, or into the layer before it. Returns a text that names the
+    layers. Raises Refusal, and changes nothing, if neither is possible."""
     if shared.modules[id(norm)] > 1:
         raise Refusal("it is used in several places")
     affine, writer = affine_map(norm), edges.writers.get(name)
@@ -164,7 +166,7 @@ def fold_one(root: nn.Module, name: str, norm: nn.Module, edges: Edges, shared: 
 def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
            shared: Shared) -> tuple[nn.Module, int, dict[str, Tensor]]:
     """Returns the layer, the number of axes that x must have, and the layer's parameters with A x + B folded into these
-    parts. Raises Refusal."""
+    parts. Raises Refusal if the layer does not permit this."""
     layer = root.get_submodule(name)
     if type(layer) not in LINEAR:
         raise Refusal(f"{name} is a {type(layer).__name__}, not a linear layer")
@@ -177,7 +179,7 @@ def change(root: nn.Module, name: str, parts: tuple[str, ...], affine: Affine,
     A, B, attention = affine.A, affine.B, isinstance(layer, nn.MultiheadAttention)
     rank, groups = common_rank(name, layer, affine), getattr(layer, "groups", 1)
     if B.any() and pads_with_zeros(layer):
-        raise Refusal(f"{name} pads with zeros, but folding would pad with B")
+        raise Refusal(f"{name} pads with zeros, but folding would pad with the map's offset B")
     new: dict[str, Tensor] = {}
     for part in parts:
         key, rows = weight_of(layer, part)
@@ -212,15 +214,15 @@ def weight_of(layer: nn.Module, part: str) -> tuple[str, slice]:
 def change_before(root: nn.Module, name: str, affine: Affine,
                   shared: Shared) -> tuple[nn.Module, int, dict[str, Tensor]]:
     """Returns the layer before the normalizer, the number of axes that x must have, and the layer's new parameters:
-    W' = diag(A) W and b' = A b + B. Raises Refusal."""
+    W' = diag(A) W and b' = A b + B. Raises Refusal if the layer does not permit this."""
     layer = root.get_submodule(name)
     if type(layer) not in (nn.Linear, *CONVOLUTIONS):
-        raise Refusal(f"{name} before it is a {type(layer).__name__}, not a linear layer")
+        raise Refusal(f"{name}, the layer before it, is a {type(layer).__name__}, not a linear layer")
     W, b = layer._parameters.get("weight"), layer.bias
     shared.refuse(name, layer, W, b)
-    rank = common_rank(f"{name} before it", layer, affine)
+    rank = common_rank(f"{name}, the layer before it,", layer, affine)
     if W.shape[0] != len(affine.A):
-        raise Refusal(f"{name} before it gives {W.shape[0]} channels, not {len(affine.A)}")
+        raise Refusal(f"{name}, the layer before it, returns {W.shape[0]} channels, not {len(affine.A)}")
     A, B = affine.A, affine.B
     new = {"weight": wide(W) * A.view(-1, *[1] * (W.dim() - 1))}
     if b is not None or B.any():

@@ -1,5 +1,5 @@
-"""Writes a normalizer's state, and prevents a backward pass from recomputing the decisions of its forward pass from a
-later state, which activation checkpointing and torch.compile would do."""
+"""Writes a normalizer's state. Also keeps activation checkpointing and torch.compile from recomputing a forward pass's
+decisions from a later state."""
 from typing import List
 
 import torch

@@ -1,4 +1,4 @@
-"""The element-wise arithmetic of the family. channel_norm.py has the arithmetic for each channel."""
+"""Element-wise arithmetic of UN, MABN and PN*. channel_norm.py has the per-channel arithmetic."""
 from __future__ import annotations
 
 import inspect
@@ -22,7 +22,7 @@ class Iteration(NamedTuple):
     root: Tensor  # [C]: sqrt(var_hat + eps)
     active: Tensor | bool  # bool []: True if the iteration normalizes with an average
     held: Tensor | bool  # bool [C]: True if the channel's statistic is not finite, so that run_var replaces it
-    skip: Tensor | bool  # bool [C]: True if the channel is held or an outlier; an outlier is divided by its own root
+    skip: Tensor | bool  # bool [C]: True if the channel is held or its q is an outlier, for which var_hat is q itself
 
 
 def rows_of(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -51,7 +51,7 @@ def with_row(window: Tensor, row: Tensor | int, values: Tensor) -> Tensor:
 
 
 def real_elements(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Returns x [P, C] with 0 at padding. The mask, bool [P, 1], is True at real tokens; with None, all are real."""
+    """Returns x [P, C] with 0 at padding. The mask, bool [P, 1], is True at real tokens; if it is None, all are."""
     return x if mask is None else torch.where(mask, x, 0)
 
 
@@ -132,7 +132,7 @@ class Normalize(torch.autograd.Function):
         return (*given, *[None] * (5 + len(iteration) - len(given)))
 
 
-# PyTorch needs the signature in each call, and making it takes as long as ten operations.
+# PyTorch reads the signature in each call, and computing it takes as long as ten operations.
 Normalize.forward.__signature__ = inspect.signature(Normalize.forward)
 
 

@@ -1,4 +1,4 @@
-"""MABN and PN* as the UN paper describes them: relatives of UN whose forward pass uses exponential averages."""
+"""MABN and PN* as the UN paper describes them. Unlike UN, they use exponential averages in the forward pass."""
 from __future__ import annotations
 
 from typing import Mapping
@@ -24,7 +24,8 @@ class MABN(Exponential):
     """Moving Average Batch Normalization (Yan et al., 2020).
 
     In the backward pass, psi is the arithmetic mean of the last `window` gradient statistics, or the batch's own
-    statistic before iteration `warmup`. This is foldgrad's `mabn` with mode = paper. UN describes the options.
+    statistic before iteration max(warmup, window + 1). This is foldgrad's `mabn` with mode = paper. UN describes the
+    options.
     """
 
     def __init__(self, width: int, window: int = 4, warmup: int = 100, alpha: float = 0.98, eps: float = 1e-5,
@@ -43,7 +44,7 @@ class MABN(Exponential):
 
 
 class PNStar(Exponential):
-    """PN*: PowerNorm (Shen et al., 2020).
+    """PN*, the UN paper's variant of PowerNorm (Shen et al., 2020).
 
     In the backward pass, psi is psi_ema, the exponential average of the gradient statistics [UN-17], or the batch's own
     statistic before iteration `warmup`. This is foldgrad's `pn_star` with mode = paper. UN describes the options.

@@ -23,21 +23,21 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
                   **options) -> Report:
     """Replaces normalizers in the module, in place, with normalizers of type `kind` that have these options.
 
-    The candidates are the normalizers for which where(name, normalizer) returns true. PyTorch's BatchNorm1d, 2d and 3d
-    are replaced, and modules that compute LayerNorm or RMSNorm over the last axis or over axis 1, which is tested with
-    random numbers. `dim` restricts the replacement to one axis. The parameters `weight` and `bias` stay the same
-    objects, so an optimizer may already hold them. If a normalizer has no bias, its successor has none.
+    The candidates are the normalizers for which where(name, normalizer) returns true. Replaces PyTorch's BatchNorm1d,
+    2d and 3d, and modules that compute LayerNorm or RMSNorm over the last axis or axis 1, which we recognize by their
+    results on random numbers. `dim` restricts the replacement to one axis. The parameters `weight` and `bias` stay the
+    same objects, so an optimizer may already hold them. If a normalizer has no bias, its successor has none.
 
     The statistics of a BatchNorm are kept: run_var becomes running_var + running_mean^2, the mean is merged into the
-    bias, and the ratio of the standard deviations into the weight, both in place. Inference therefore gives the same
-    results. The iteration count and the windows start afresh, and `alpha` is not taken over.
+    bias, and the ratio of root mean square to standard deviation into the weight, both in place. Inference therefore
+    gives the same results. The iteration count and the windows start afresh, and momentum is not converted to `alpha`.
 
-    The report lists the replaced normalizers, and all others with the reason why they stay. Raises ValueError if none
-    was replaced, or if `module` is itself a normalizer.
+    The report lists the replaced normalizers, and the other candidates with the reason why they stay. Raises ValueError
+    if none was replaced, or if `module` is itself a normalizer.
     """
     if is_norm(module):
-        raise ValueError(f"replace_norms: this {type(module).__name__} has no parent to replace it in: construct "
-                         f"{kind.__name__}(...) in its place")
+        raise ValueError(f"replace_norms: this {type(module).__name__} is not part of another module; construct "
+                         f"{kind.__name__}(...) instead")
     report, places = Report(), defaultdict(list)
     for name, child in module.named_modules(remove_duplicate=False):
         if is_norm(child) and where(name, child):
@@ -56,7 +56,7 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
         report.done[name] = f"{type(norm).__name__} -> {kind.__name__}({len(norm.weight)}) over axis {axis}"
     if not report.done:
         there = sum(isinstance(part, ChannelNorm) for part in module.modules())
-        already = f"; it has {there} of this package" if there else ""
+        already = f"; it already has {there} of this package" if there else ""
         raise ValueError(f"replace_norms: {type(module).__name__} has no normalizer that can be replaced{already}"
                          f"\n{report}")
     for encoder in module.modules():
@@ -92,17 +92,18 @@ AXES = ((-1, 3), (1, 4), (1, 3))  # (axis to try, number of axes of the input)
 
 
 def channel_axis(norm: nn.Module, dim: int | None) -> int:
-    """Returns the channel axis: `dim`, or if it is None, the axis that the normalizer uses, -1 or 1. Raises Refusal."""
+    """Returns the channel axis: `dim`, or, if it is None, the axis that the normalizer uses, -1 or 1. Raises Refusal
+    if the normalizer cannot be replaced."""
     if any(nn.parameter.is_lazy(p) for p in norm.parameters()):
         raise Refusal("is lazy: its width is not known before the first pass of the model")
     if not weight_of_channels(norm):
         shapes = ", ".join(f"{name} {list(p.shape)}" for name, p in norm.named_parameters(recurse=False)) or "none"
-        raise Refusal(f"needs a weight of one axis, optionally a bias, and no other parameters; it has {shapes}")
+        raise Refusal(f"needs a weight with one axis, optionally a bias, and no other parameters; it has {shapes}")
     if type(norm) in BATCH_NORMS and dim in (None, 1):
         return 1
     if isinstance(norm, nn.modules.batchnorm._NormBase):
-        raise Refusal("is neither BatchNorm1d, 2d nor 3d itself, over axis 1: anything else that it computes, such as "
-                      "an activation or statistics of each example, would be lost")
+        raise Refusal("is not a plain BatchNorm1d, 2d or 3d over axis 1: anything else that it computes, such as an "
+                      "activation or statistics of each example, would be lost")
     axis = axis_by_trial(norm, AXES if dim is None else [(dim, rank) for rank in (4, 3, 5) if dim != rank - 1])
     if axis is None:
         raise Refusal("computes neither LayerNorm nor RMSNorm over " +
@@ -111,7 +112,7 @@ def channel_axis(norm: nn.Module, dim: int | None) -> int:
 
 
 def axis_by_trial(norm: nn.Module, axes) -> int | None:
-    """Returns the first axis over which the normalizer equals LayerNorm or RMSNorm on random numbers and parameters."""
+    """Returns the first axis over which the normalizer equals LayerNorm or RMSNorm for random inputs and parameters."""
     try:
         norm = detached_copy(norm).to("cpu", torch.float64)
     except Exception:  # here and below, third-party code may raise anything

@@ -21,13 +21,13 @@ class UN(ChannelNorm):
     iteration, the gradient is exact; afterwards it is an estimate by design. At inference, var_hat is the running
     average run_var.
 
-    `width` is C. `warmup` is a number of iterations: choose half the iterations of a short training; the default of
-    4,000 is 4 % of the paper's training. `alpha` is the weight of the old value in running averages. With `filtration`,
-    iterations with outliers [UN-19] are skipped, in the channels that `granularity` selects: pooled, layer_any, channel
-    or layer_sum. `ddof` is subtracted from the count in the variance of the outlier test. With `flag_low`, sudden drops
-    are outliers too. With `hold_on_skip`, up to 32 consecutive outliers do not enter run_var either. `bias` is as in
-    nn.LayerNorm. `dim` is the channel axis. Statistics are over all processes of `process_group`, such as
-    torch.distributed.group.WORLD; if it is None, each process has separate statistics.
+    `width` is C. `warmup` is a number of iterations. For a short training, choose half of its iterations; the default
+    of 4,000 is 4 % of the paper's training. `alpha` is the weight of the old value in running averages. With
+    `filtration`, iterations with outliers [UN-19] are skipped, in the channels that `granularity` selects: pooled,
+    layer_any, channel or layer_sum. `ddof` is subtracted from the count in the variance of the outlier test. With
+    `flag_low`, sudden drops are outliers too. With `hold_on_skip`, up to 32 consecutive outliers do not enter run_var
+    either. `bias` is as in nn.LayerNorm. `dim` is the channel axis. Statistics are over all processes of
+    `process_group`, such as torch.distributed.group.WORLD; if it is None, each process has separate statistics.
 
     This is foldgrad's `un` with mode = paper. docs/normalizers.md describes all options and how the released code
     differs.
@@ -39,7 +39,7 @@ class UN(ChannelNorm):
                  hold_on_skip: bool = False, bias: bool = True, dim: int = -1, device=None, dtype=None,
                  process_group=None):
         if window < 1 or ddof not in (0, 1):
-            raise ValueError(f"UN: window {window} must be at least 1, ddof {ddof} 0 or 1")
+            raise ValueError(f"UN: window must be at least 1 and ddof 0 or 1, got {window} and {ddof}")
         if granularity not in self.granularities:
             raise ValueError(f"UN: granularity must be one of {', '.join(self.granularities)}, got {granularity}")
         super().__init__(width, warmup, alpha, eps, bias, dim,
@@ -89,8 +89,8 @@ class UN(ChannelNorm):
 
     def outliers(self, window: Tensor, with_q: Tensor, average: Tensor, held: Tensor | bool) -> Tensor:
         """Returns bool [C], or bool [] for all channels together. It is True if the arithmetic mean of the window with
-        q exceeds the geometric mean, `average`, by more than M times the variance of the square roots in the window
-        before q [UN-19].
+        q exceeds the geometric mean, `average`, by more than M times the variance of the square roots in the old
+        window [UN-19].
 
         The tolerance absorbs rounding: the means of equal entries differ only by rounding, and the variance is 0."""
         tolerance = 1e-9 if window.dtype == torch.float64 else 4e-6

@@ -1,4 +1,4 @@
-"""Reports the progress of warm-ups. Training that ends before a normalizer's warm-up is over never uses averages."""
+"""Reports the progress of warm-ups. A normalizer never uses averages if training ends before its warm-up."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -19,6 +19,6 @@ class WarmUp(NamedTuple):
 
 
 def warm_up_report(module: nn.Module) -> list[WarmUp]:
-    """Returns the progress of each normalizer. On a GPU, waits once for each normalizer's counter."""
+    """Returns the progress of each normalizer. On a GPU, waits for each normalizer's counter."""
     return [WarmUp(name, int(norm.iters), norm.first_average) for name, norm in module.named_modules()
             if isinstance(norm, ChannelNorm)]

@@ -5,7 +5,7 @@ _foldgrad() {
   [[ $line != *' ' ]] || words+=("")
   mapfile -t COMPREPLY < <("${1/#\~/$HOME}" complete "${words[@]:1}" 2>/dev/null)
   last=${words[-1]}
-  kept=${last%"${last##*[=:]}"}  # bash only replaces the text after the last = or :
+  kept=${last%"${last##*[=:]}"}  # bash replaces only the text after the last = or :
   COMPREPLY=("${COMPREPLY[@]#"$kept"}")
   [[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace 2>/dev/null
 }

@@ -1,7 +1,7 @@
 // A library for LD_PRELOAD that times each kernel, matrix product, copy and fill of a program that uses one stream. The
-// time on the GPU is that between two events around the launch, and the time on the host is that of the call. When the
-// program ends, the library writes a table to the file that LAUNCH_TIMES names: the name, the number of launches, and
-// the medians on the GPU and on the host in microseconds. The first line is for two events with nothing between them;
+// GPU time is measured between two events around the launch; the host time is that of the call. When the program ends,
+// the library writes a table to the file that LAUNCH_TIMES names. A line has the name, the number of launches, and the
+// median times on the GPU and on the host in microseconds. The first line is for two events with nothing between them;
 // every other GPU time includes this time.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -56,7 +56,7 @@ double median(std::vector<double> values) {
 void write_table() {
   const char* const path = std::getenv("LAUNCH_TIMES");
   FILE* const file = path ? std::fopen(path, "w") : nullptr;
-  if (!file) return (void)std::fprintf(stderr, "launch_times: LAUNCH_TIMES must name a file to be written\n");
+  if (!file) return (void)std::fprintf(stderr, "launch_times: LAUNCH_TIMES must name a writable file\n");
   cudaDeviceSynchronize();
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> by_name;
   for (const Launch& launch : launches().all) {
@@ -123,7 +123,7 @@ cudaError_t cudaMemsetAsync(void* target, int value, size_t bytes, cudaStream_t 
   return timed("fill", stream, [&] { return real(target, value, bytes, stream); });
 }
 
-// The name consists of the sizes of C and of the operands as stored, in the library's order.
+// The name has the sizes of D, A and B, as stored and in the library's order of rows and columns.
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,

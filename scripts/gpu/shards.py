@@ -12,8 +12,8 @@ from programs import finish, launch
 
 JOBS = os.cpu_count() or 1
 TESTS_OF_A_SHARD = 50
-SECONDS_AT_ONCE = 45  # time limit of a process, so that a hanging test does not use up the time of all
-SHARE_ALONE = 0.25  # fraction of the time that is reserved for the tests that run again
+SECONDS_AT_ONCE = 45  # time limit of a process, so that a hanging test does not use up the time of all tests
+SHARE_ALONE = 0.25  # fraction of the time that is reserved for running failed tests again
 OUTCOME = re.compile(r"^\[( RUN     |       OK|  FAILED |  SKIPPED) \] ([^\s,.]+\.[^\s,]+)", re.M)
 RESULTS = {"       OK": "passed", "  FAILED ": "failed", "  SKIPPED": "skipped", " RUN     ": "failed"}
 

@@ -9,7 +9,7 @@ ARCHITECTURE = "sm_90a"
 
 @dataclass
 class Kernel:
-    name: str  # "FILE: readable name"; the patterns of the table are searched for in this text
+    name: str  # "FILE: readable name", which the patterns of the table must match
     registers: int
     stack: int
     spills: int  # number of bytes stored and loaded
@@ -34,7 +34,7 @@ def read_table(path):
         if not words:
             continue
         if len(words) != 3 or words[0] not in KINDS or (words[0] == "registers" and not words[1].isdigit()):
-            raise SystemExit(f"{path}:{number}: a row is {' or '.join(KINDS)}, a value and a pattern, got: {line}")
+            raise SystemExit(f"{path}:{number}: a row must be {' or '.join(KINDS)}, a value and a pattern, got: {line}")
         rows.append(Row(number, words[0], words[1], words[2].strip()))
     return rows
 
@@ -85,21 +85,21 @@ def violations(kernels, rows):
             broken.append(f"{kernel.name} spills {kernel.spills} bytes of registers")
         limit = next((row for row in rows if row.kind == "registers" and row.fits(kernel)), None)
         if limit is None:
-            broken.append(f"{kernel.name} has no row of registers")
+            broken.append(f"{kernel.name} matches no row `registers`")
         elif kernel.registers > int(limit.value):
-            broken.append(f"{kernel.name} has {kernel.registers} registers, more than the {limit.value} of line "
-                          f"{limit.line}")
+            broken.append(f"{kernel.name} uses {kernel.registers} registers, more than the {limit.value} that line "
+                          f"{limit.line} allows")
         for row in rows:
             if row.kind == "registers" or not row.fits(kernel):
                 continue
             found = re.search(row.value, kernel.ptx)
             if row.kind == "must" and not found:
-                broken.append(f"{kernel.name} lacks {row.value}, which line {row.line} wants")
+                broken.append(f"{kernel.name} lacks {row.value}, which line {row.line} requires")
             if row.kind == "mustnot" and found:
                 broken.append(f"{kernel.name} has {found.group(0)}, which line {row.line} forbids")
     return broken
 
 
 def idle_rows(kernels, rows):
-    return [f"line {row.line} of the table fits no kernel: {row.kernels}" for row in rows
+    return [f"line {row.line} of the table matches no kernel: {row.kernels}" for row in rows
             if not any(row.fits(kernel) for kernel in kernels)]

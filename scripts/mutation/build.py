@@ -1,7 +1,7 @@
 """Compiles one changed file and links it with the objects of a finished build, which stays untouched.
 
 A changed source is compiled with the build's own command. The compiler finds a changed header because the folder of its
-copy comes first in the include path. A program is linked with the build's own command with the changed objects in
+copy comes first in the include path. A program is linked with the build's own command, with the changed objects in
 front. They define the same symbols as the libraries' own objects, so the linker does not use those."""
 import json
 import re

@@ -1,4 +1,4 @@
-"""Lists the changes to a source file, each to one operator, constant, index, condition or initializer."""
+"""Lists the mutants of a source file. Each changes one operator, constant, index, condition or initializer."""
 import hashlib
 import re
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ _ARRAY = re.compile(r"\s*(?:(?:static|const|constexpr|thread_local|alignas\(\w+\
 
 _LOOP = re.compile(r"\s*for \([^;]*;[^;]*;[^;{)]*$")
 
-# clang-format puts spaces around binary operators, but not around the brackets of templates, * of pointers and & of
-# references.
+# clang-format puts a space on each side of a binary operator, but not on each side of a template bracket, pointer * or
+# reference &.
 _OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
               "+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&&": "||", "||": "&&",
               "+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "<<": ">>", ">>": "<<",
@@ -42,7 +42,7 @@ def code_of(text):
 @dataclass(frozen=True)
 class Mutant:
     path: str
-    line: int  # number of the line; the first is 1
+    line: int  # line number, starting at 1
     begin: int  # position of `old` in the file
     old: str
     new: str
@@ -101,7 +101,7 @@ def mutants_of(path, text):
         line, column = code[start:end], begin - start
         array = _ARRAY.match(line)
         if old == "+=" and _LOOP.match(line[:column]):
-            continue  # a loop that runs backwards would only cost the time limit
+            continue  # a loop that runs backwards would only reach the time limit
         if _DECLARATION.match(line) or (array and column < array.end()):
             continue
         if text[begin:begin + len(old)] != old:
@@ -116,5 +116,5 @@ def mutants_of(path, text):
 
 
 def chosen(mutants, seed, count):
-    """Returns the first `count` mutants in an order that the seed determines. Changes to other code keep the order."""
+    """Returns the first `count` mutants in an order that the seed determines and other code does not change."""
     return sorted(mutants, key=lambda m: hashlib.sha1(f"{seed}|{m.key}".encode()).digest())[:count]

@@ -56,8 +56,8 @@ class Covering:
         return found
 
     def _distances(self, start):
-        """Returns {file: distance from `start`}. An include has the length 1. The way from a header to its
-        implementation has the length 0 or more."""
+        """Returns {file: distance from `start`}. An include counts 1. The step from a header to a source
+        that implements it counts 0 if their names are equal, otherwise 1 plus the number of headers in between."""
         distance, heap = {start: 0}, [(0, start)]
         while heap:
             d, path = heapq.heappop(heap)

@@ -24,7 +24,7 @@ class Known:
 
 
 def read(root):
-    """Stops the program if an entry no longer matches the code."""
+    """Returns the listed mutants. Ends the program if an entry no longer matches the code."""
     entries, by_path = set(), {}
     for number, block in enumerate((Path(root) / FILE).read_text().strip().split("\n\n"), 1):
         if not block:
@@ -39,6 +39,6 @@ def read(root):
             mutants = mutants_of(path, source.read_text()) if source.exists() else []
             by_path[path] = {(path, m.before.strip(), a) for m in mutants for a in (m.after.strip(), "*")}
         if entry not in by_path[path]:
-            raise SystemExit(f"{FILE}: entry {number} is out of date, {path} has no such line or change:\n{block}")
+            raise SystemExit(f"{FILE}: entry {number} is out of date; {path} has no such line or change:\n{block}")
         entries.add(entry)
     return Known(entries)

@@ -57,8 +57,8 @@ class Tester:
         return [folder / test] if self.tree.link(test, changed, folder / test) else None
 
     def run(self, command, folder, foldgrad=None, only="*"):
-        """Returns a name and the CPU time in seconds. The name is that of the test that failed, or of the last test
-        that began; it is "" if all tests passed."""
+        """Returns a name and the CPU time in seconds. The name is "" if all tests passed. Otherwise it is that of the
+        first test that failed, or else of the last test that began, or else the exit code."""
         environment = {**self.environment, "TMPDIR": str(folder), "GTEST_FILTER": only}
         if foldgrad:
             environment["FOLDGRAD_PROGRAM"] = str(foldgrad)

@@ -1,6 +1,6 @@
-"""Writes the pages of the site into a folder for Sphinx. There is a page for each Markdown file, with links to the
-pages of code; a page for each header and for each other file of code to which a document links or which cites an
-equation's tag; a list of all pages of code; and the index of equations."""
+"""Writes the site's pages into a folder for Sphinx: a page for each Markdown file, with links to the code pages; a code
+page for each header, and for each other file that a document links to or that cites an equation's tag; a list of all
+code pages; and the index of equations."""
 import html
 import os
 import re
@@ -114,8 +114,8 @@ class Site:
     def equations(self):
         formulas = {tag: (path, said[0]) for path, text in self.text.items() if path.endswith(".h")
                     for tag, said in backward.formulas(text).items()}
-        parts = ["# Index of equations\n\nThe tags of [equations.md](docs/equations.md): source, statement of the "
-                 'header, lines that evaluate it, and tests.\n\n```{raw} html\n<dl class="tags">']
+        parts = ["# Index of equations\n\nEach tag of [equations.md](docs/equations.md) with its source, its statement "
+                 'in the header, the lines that evaluate it, and its tests.\n\n```{raw} html\n<dl class="tags">']
         for tag, (source, says) in self.tags.items():
             source = re.sub(r"(derivations/\w+|folding)\.md", r'<a href="docs/\1.html">\g<0></a>', html.escape(source))
             parts.append(f'<dt id="{tag}">{tag}</dt>\n<dd>{html.escape(says)}<br>source: {source}')
@@ -156,7 +156,7 @@ def main():
     for path in (*pages, *site.copied):
         (out / path).parent.mkdir(parents=True, exist_ok=True)
     for path, text in pages.items():
-        if not (out / path).exists() or (out / path).read_text() != text:  # Sphinx only reads files that have changed
+        if not (out / path).exists() or (out / path).read_text() != text:  # Sphinx rereads only changed files
             (out / path).write_text(text)
     for path in site.copied:
         shutil.copyfile(ROOT / path, out / path)

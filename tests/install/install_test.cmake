@@ -45,7 +45,7 @@ if(NOT gradient STREQUAL "y = 3, dW = (1, 2)\n")  # x W^T = (3; -1) for x = (1 2
   message(FATAL_ERROR "examples/mlp/gradient prints ${gradient}")
 endif()
 run(learned ${WORK}/mlp/mlp)
-if(NOT learned MATCHES "\n(19[0-9]|200) of 200 points are on their spiral\n$")
+if(NOT learned MATCHES "\n(19[0-9]|200) of 200 points are classified correctly\n$")
   message(FATAL_ERROR "examples/mlp/mlp learns too little:\n${learned}")
 endif()
 

@@ -127,8 +127,8 @@ const RegisterOp kAttentionPacked({
          bias_error("attention_packed: with a bias, all segments must have the same length and no padding",
                     {1, 2, 3, 3}, with(2), Segments({3, 2})),
          bias_error("attention_packed: with a bias, causal must be off", {1, 2, 3, 3}, with(2, true), Segments({3})),
-         bias_error("attention_packed: the bias's first axis must divide the 3 segments, got 2", {2, 2, 3, 3}, with(2),
-                    Segments({3, 3, 3}))},
+         bias_error("attention_packed: the size of the bias's first axis must divide the number of segments, 3, got 2",
+                    {2, 2, 3, 3}, with(2), Segments({3, 3, 3}))},
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });

@@ -20,11 +20,12 @@ const RegisterOp kCast({
     .name = "cast",
     .cases = {cast_case({3, 100}, DType::f32), cast_case({2, 3}, DType::bf16), cast_case({2, 0}, DType::f32),
               cast_case({5}, DType::f64)},
-    .errors = {{"cast: types must be f32, f64 or bf16, got f32 [2] on cpu to i64",
+    .errors = {{"cast: types must be f32, f64 or bf16, got a cast from f32 [2] on cpu to i64",
                 [](Tape& t) { cast(zeros(t, 2), DType::i64); }},
-               {"cast: types must be f32, f64 or bf16, got i64 [2] on cpu to f32",
+               {"cast: types must be f32, f64 or bf16, got a cast from i64 [2] on cpu to f32",
                 [](Tape& t) { cast(t.constant(Tensor::zeros({2}, DType::i64)), DType::f32); }},
-               {"cast: types must be f32, f64 or bf16, got nothing to f32", [](Tape&) { cast(Var(), DType::f32); }}},
+               {"cast: types must be f32, f64 or bf16, got a cast from nothing to f32",
+                [](Tape&) { cast(Var(), DType::f32); }}},
     .f32_roundoffs = 1,
     .bf16_roundoffs = 1,
 });
@@ -42,8 +43,8 @@ TEST(Cast, CAST_1_EqualsTheConversionOfTensors) {
     }
 }
 
-// The number is 1 plus half a step of bf16, plus less than f32 can resolve. Rounding to f32 first would give a tie,
-// which bf16 rounds to the even 1.
+// The number is 1 plus half a bf16 step plus an amount that f32 cannot resolve. Rounding to f32 first would give a tie,
+// which bf16 rounds to even, here to 1.
 TEST(Cast, CAST_1_RoundsOnce) {
   const double above_half = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
   for (Device device : devices()) {

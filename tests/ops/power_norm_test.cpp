@@ -276,7 +276,8 @@ const RegisterOp kGroupRms({
               {.label = "one channel per group",
                .operands = {randn({2, 3}, 2)},
                .f = [](auto& v) { return group_rms(v[0], 3, 0.1); }}},
-    .errors = {{"group_rms: groups must divide 6 channels, got 4", [](Tape& t) { group_rms(zeros(t, 2, 6), 4); }}},
+    .errors = {{"group_rms: groups must divide the number of channels, 6, got 4",
+                [](Tape& t) { group_rms(zeros(t, 2, 6), 4); }}},
 });
 
 // The first group is (3, 4): the mean square is (9 + 16) / 2 = 12.5, and eps = 3.5 makes the root 4.

@@ -108,7 +108,7 @@ def check_refusals(files):
             ("unknown", {"args": options, "model": {**weights, "encoder.layers.0.gate": torch.ones(1)}},
              "weights that foldgrad's Transformer does not have: ['encoder.layers.0.gate']; missing weights: none"),
             ("untied", {"args": options_of(share_decoder_input_output_embed=True), "model": weights},
-             "decoder.output_projection.weight: is not the embedding table"),
+             "decoder.output_projection.weight: differs from the embedding table"),
             ("plain", {"model": weights}, "has neither args nor cfg")):
         expect_refused(files, name, convert(files, name, checkpoint), message)
 

@@ -1,4 +1,4 @@
-"""The package foldgrad: arrays, tapes and operations."""
+"""Tests of the foldgrad package: arrays, tapes and operations."""
 import gc
 import os
 import sys

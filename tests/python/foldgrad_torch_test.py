@@ -69,17 +69,6 @@ class Norms(unittest.TestCase):
         for got, want in zip(*results):
             torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
 
-    def test_gradients_agree_with_differences_where_they_are_exact(self):
-        for name in ("ln", "rmsnorm", "scalenorm", "dyt", "derf", "centernorm", "affine"):
-            module, x = Norm(name, 6, torch.float64), rows(5, 7, 6)
-            dy, direction = rows(6, 7, 6), rows(7, 7, 6)
-            given = x.clone().requires_grad_()
-            module(given).backward(dy)
-            # Central differences of step 1e-5 in f64 are accurate to about 1e-9.
-            ahead, behind = (module(x + sign * 1e-5 * direction) for sign in (1, -1))
-            want = ((ahead - behind) * dy).sum() / 2e-5
-            torch.testing.assert_close((given.grad * direction).sum(), want, rtol=1e-7, atol=1e-7, msg=name)
-
     def test_every_normalizer_equals_vjp(self):
         for info in fg.normalizers():
             name = info["name"]
@@ -123,7 +112,7 @@ class Norms(unittest.TestCase):
 
     def test_wrong_uses(self):
         module = Norm("ln", 8)
-        for wrong, kind, message in ((lambda: module.double(), TypeError, "stays on the CPU"),
+        for wrong, kind, message in ((lambda: module.double(), TypeError, "neither device nor dtype can be changed"),
                                      (lambda: Norm("ln", 8, torch.float16), TypeError, "float32 or float64"),
                                      (lambda: Norm("uln", 8), ValueError, "did you mean"),
                                      (lambda: module(rows(1, 3, 4).float()), ValueError, "channels")):

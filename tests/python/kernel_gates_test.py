@@ -54,13 +54,13 @@ class KernelGates(unittest.TestCase):
         self.assertEqual(self.broken_by("registers 255 ."), [])
         few = self.broken_by("registers 1 plain_  # the first that fits\nregisters 255 .\n")
         self.assertEqual(len(few), 1)
-        self.assertRegex(few[0], "^plain_kernel has [0-9]+ registers, more than the 1 of line 1$")
-        self.assertEqual(self.broken_by("registers 255 plain_"), ["remainder_kernel has no row of registers"])
+        self.assertRegex(few[0], "^plain_kernel uses [0-9]+ registers, more than the 1 that line 1 allows$")
+        self.assertEqual(self.broken_by("registers 255 plain_"), ["remainder_kernel matches no row `registers`"])
 
     def test_instructions(self):
         self.assertEqual(self.broken_by("registers 255 .\nmust ld\\.global\\.\\S*v4 plain_"), [])
         self.assertEqual(self.broken_by("registers 255 .\nmust ld\\.global\\.\\S*v4 _kernel"),
-                         ["remainder_kernel lacks ld\\.global\\.\\S*v4, which line 2 wants"])
+                         ["remainder_kernel lacks ld\\.global\\.\\S*v4, which line 2 requires"])
         self.assertEqual(self.broken_by("registers 255 .\nmustnot (div|rem)\\.[su]64 ."),
                          ["remainder_kernel has rem.s64, which line 2 forbids"])
 
@@ -87,7 +87,8 @@ class KernelGates(unittest.TestCase):
         for row in ("registers many .", "ought 1 .", "must ld"):
             status, _, error = self.run_gates(row)
             self.assertEqual(status, 1)
-            self.assertIn("table.txt:1: a row is registers or must or mustnot, a value and a pattern, got: " + row, error)
+            self.assertIn("table.txt:1: a row must be registers or must or mustnot, a value and a pattern, got: " + row,
+                          error)
 
     def test_rows_that_fit_nothing_are_told(self):
         sys.path.insert(0, str(SOURCES / "scripts"))
@@ -96,7 +97,7 @@ class KernelGates(unittest.TestCase):
         (self.folder / "table.txt").write_text("registers 9 a_kernel\n\n# a comment\nmust ld b_kernel\n")
         rows = read_table(self.folder / "table.txt")
         self.assertEqual(idle_rows([Kernel("f.cu: a_kernel", 9, 0, 0, "")], rows),
-                         ["line 4 of the table fits no kernel: b_kernel"])
+                         ["line 4 of the table matches no kernel: b_kernel"])
 
 
 if __name__ == "__main__":

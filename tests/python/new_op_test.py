@@ -47,11 +47,11 @@ class NewOp(unittest.TestCase):
     def test_what_is_no_name_or_taken_is_refused(self):
         for name in ("Cube", "2d", "a-b", "a__b", "a_", "../flip", "", "double"):
             self.assert_refuses(name, f"a name must be a C++ identifier in snake_case, such as layer_scale, got {name!r}")
-        self.assert_refuses("flip", "ops/flip exists")
-        self.assert_refuses("tanh", "docs/ops.md has `tanh` already")
-        self.assert_refuses("rms", "docs/equations.md has RMS- already")
-        self.assert_refuses("binary", "ops/arithmetic/arithmetic_kernels.h has BinaryForward already")
-        self.assert_refuses("tape", "tests/engine/tape_test.cpp exists")
+        self.assert_refuses("flip", "ops/flip already exists")
+        self.assert_refuses("tanh", "docs/ops.md already has `tanh`")
+        self.assert_refuses("rms", "docs/equations.md already has RMS-")
+        self.assert_refuses("binary", "ops/arithmetic/arithmetic_kernels.h already has BinaryForward")
+        self.assert_refuses("tape", "tests/engine/tape_test.cpp already exists")
 
     def test_nothing_is_left_of_what_cannot_be_finished(self):
         shutil.rmtree(self.tree / "tests/ops")  # the folder of the last file that it writes

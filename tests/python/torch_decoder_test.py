@@ -95,7 +95,7 @@ def patterns():
                              refused=["encoder.norm", *others],
                              readers={"encoder.norm": parts, "decoder.*.norm2": "decoder.*.multihead_attn"})
     expect("is cross-attention: its keys" in report.refused["decoder.layers.0.norm2"], f"{report}")
-    expect_error(ValueError, "A name such as decoder.*.norm2 chooses fewer",
+    expect_error(ValueError, "A key such as decoder.*.norm2 selects fewer",
                  lambda: fold(pair, {"norm2": "multihead_attn.query"}))
 
 

@@ -134,9 +134,10 @@ def refusals():
         "last": (nn.Sequential(nn.ReLU(), UN(8)), {"1": "it is the last module of an nn.Sequential"}),
         "zeros": (nn.Sequential(UN(8, dim=1), nn.Conv2d(8, 8, 3, padding=1)), {"0": "zeros.1 pads with zeros"}),
         "same": (nn.Sequential(UN(8, dim=1), nn.Conv2d(8, 8, 3, padding="same")), {"0": "same.1 pads with zeros"}),
-        "axis": (nn.Sequential(UN(8, dim=1), nn.Linear(8, 8)), {"0": "axis.1 has its channels at axis -1, the normalizer at 1"}),
+        "axis": (nn.Sequential(UN(8, dim=1), nn.Linear(8, 8)),
+                 {"0": "axis.1 has its channels at axis -1, but the normalizer has them at 1"}),
         "axis_1": (nn.Sequential(UN(8), nn.Conv2d(8, 8, 3)),
-                   {"0": "axis_1.1 has its channels at axis 1, the normalizer at -1"}),
+                   {"0": "axis_1.1 has its channels at axis 1, but the normalizer has them at -1"}),
         "width": (nn.Sequential(UN(8), nn.Linear(9, 8)), {"0": "width.1 reads 9 channels, not 8"}),
         "shared_1": (nn.Sequential(shared, nn.Linear(8, 8)), {"0": "it is used in several places"}),
         "shared_2": (nn.Sequential(shared, nn.Linear(8, 8)), {}),
@@ -145,7 +146,7 @@ def refusals():
         "tied_1": (nn.Sequential(UN(8), tied), {"0": "tied_1.1 shares parameters with another layer"}),
         "tied_2": (nn.Sequential(nn.ReLU(), other), {}),
         "computed": (nn.Sequential(UN(8), parametrized), {"0": "is a ParametrizedLinear, not a linear layer"}),
-        "old_style": (nn.Sequential(UN(8), old_style), {"0": "its weight is computed, or stored in parts"}),
+        "old_style": (nn.Sequential(UN(8), old_style), {"0": "its weight is computed, so it is not a parameter"}),
         "broken": (nn.Sequential(broken, nn.Linear(8, 8)), {"0": "its state or parameters are not finite"}),
         "unknown": (nn.ModuleList([UN(8)]), {"0": "it is unknown which layers read it"}),
         "post": (post, {"norm1": "post-norm", "norm2": "post-norm"}),
@@ -174,8 +175,9 @@ def errors():
             ("folded: it has been folded before", folded, {}),
             ("LayerNorm is not a UN, MABN or PNStar; call replace_norms first", nn.Sequential(nn.LayerNorm(2)), {}),
                         ("refused  0  it is the last", nn.Sequential(UN(2)), {}),
-            ("no normalizer that can be folded is named norm3; there are: blocks.0.norm1", vit(), {"norm3": "head"}),
-            ("readers: blocks.0.norm1 is next to blocks.0.attention, which does not exist", vit(),
+            ("no normalizer has a name that ends with norm3; the normalizers are blocks.0.norm1", vit(),
+             {"norm3": "head"}),
+            ("readers: the layer blocks.0.attention, given for blocks.0.norm1, does not exist", vit(),
              {"norm1": ["attention"]})]:
         if isinstance(model, Vit):
             replace_norms(model)
@@ -198,7 +200,7 @@ def precision_and_warm_up():
     model = nn.Sequential(UN(8, warmup=10), nn.Linear(8, 5), MABN(5, warmup=0), nn.Linear(5, 5))
     made = []
     told = warnings_of(lambda: made.append(fold(model)[0]))
-    expect(len(told) == 1 and told[0].endswith("1 normalizers have not reached the first iteration that averages: "
+    expect(len(told) == 1 and told[0].endswith("1 normalizers have not reached the first iteration that uses averages: "
                                                "0 is at 0 of 10"), f"{told}")
     expect(model.training and model[0].training and not made[0].training, "training mode")
 

@@ -235,15 +235,15 @@ def inference_without_statistics():
 
 def errors():
     for message, call in [
-            ("window 0 must be at least 1", lambda: UN(4, window=0)),
+            ("UN: window must be at least 1 and ddof 0 or 1, got 0 and 1", lambda: UN(4, window=0)),
             ("MABN: window must be at least 1, got 0", lambda: MABN(4, window=0)),
-            ("alpha 1.5 in [0, 1]", lambda: PNStar(4, alpha=1.5)),
+            ("alpha in [0, 1] and eps above 0, got 4, 10000, 1.5 and 1e-05", lambda: PNStar(4, alpha=1.5)),
             ("granularity must be one of pooled", lambda: UN(4, granularity="layer")),
-            ("x must have 4 channels in its last axis, got [2, 3]", lambda: UN(4)(torch.zeros(2, 3))),
-            ("x must have 4 channels in its axis 1, got [2, 3]", lambda: UN(4, dim=1)(torch.zeros(2, 3))),
-            ("x must have 4 channels in its axis 1, got [4]", lambda: UN(4, dim=1)(torch.zeros(4))),
-            ("x must have floating-point numbers, got torch.int64", lambda: UN(4)(torch.ones(2, 4).long())),
-            ("mask must be [2, 3], got [3, 2]", lambda: UN(4)(torch.zeros(2, 3, 4), torch.ones(3, 2))),
+            ("x must have 4 channels in the last axis, got [2, 3]", lambda: UN(4)(torch.zeros(2, 3))),
+            ("x must have 4 channels in axis 1, got [2, 3]", lambda: UN(4, dim=1)(torch.zeros(2, 3))),
+            ("x must have 4 channels in axis 1, got [4]", lambda: UN(4, dim=1)(torch.zeros(4))),
+            ("x must have a floating-point dtype, got torch.int64", lambda: UN(4)(torch.ones(2, 4).long())),
+            ("mask must have shape [2, 3], got [3, 2]", lambda: UN(4)(torch.zeros(2, 3, 4), torch.ones(3, 2))),
             ("real_tokens: Linear has no UN", lambda: real_tokens(torch.nn.Linear(2, 2), MASK).__enter__())]:
         expect_error(ValueError, message, call)
     for message, call in [("UN: width must be an integer, got (4,)", lambda: UN((4,))),

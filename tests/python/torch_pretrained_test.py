@@ -142,7 +142,7 @@ def by_graph():
     model = pretrained(Branching())
     folds("branches", model, x, ["block.bn2"], ["bn", "block.bn1"])
     folds("named", model, x, ["bn", "block.bn2"], ["block.bn1"], writers={"bn": "conv"})
-    expect_error(ValueError, "writers: bn is next to conv3, which does not exist",
+    expect_error(ValueError, "writers: the layer conv3, given for bn, does not exist",
                  lambda: fold(model, writers={"bn": "conv3"}))
 
 
@@ -256,7 +256,7 @@ def after_a_training_pass():
         prune.l1_unstructured(layer, "weight", 0.5)
         return layer
 
-    for what, layer, refused in [("pruning", pruned(nn.Linear(4, 4)), "1: its weight is computed, or stored in parts"),
+    for what, layer, refused in [("pruning", pruned(nn.Linear(4, 4)), "1: its weight is computed, so it is"),
                                  ("weight_norm", nn.utils.weight_norm(nn.Linear(4, 4)), "1: its weight is computed"),
                                  ("keeps", Keeps(), "linear reads it but is not a linear layer")]:
         model = nn.Sequential(UN(4, warmup=0), layer, UN(4, warmup=0), nn.Linear(4, 3))

@@ -184,8 +184,9 @@ def by_what_they_compute():
     refused = {"squared": "SquaredNorm: computes neither", "gemma": "RmsNorm: computes neither LayerNorm nor",
                "two_axes": "it has weight [3, 4], bias [3, 4]", "plain": "it has none",
                "group": "GroupNorm: computes neither", "instance": "InstanceNorm2d: ",
-               "batch_act": "BatchNormAct: is neither BatchNorm1d", "layer_act": "LayerNormAct: computes neither",
-               "renamed": "BN: is neither BatchNorm1d", "groups": "GN: computes neither", "frozen": "Frozen: needs a weight of one axis",
+               "batch_act": "BatchNormAct: is not a plain BatchNorm1d", "layer_act": "LayerNormAct: computes neither",
+               "renamed": "BN: is not a plain BatchNorm1d", "groups": "GN: computes neither",
+               "frozen": "Frozen: needs a weight with one axis",
                "lazy": "LazyBatchNorm1d: is lazy: its width is not known before the first pass",
                "a": "is the same module as b: their statistics would mix"}
     expect(report.refused.keys() == refused.keys(), f"refused:\n{report}")
@@ -198,8 +199,8 @@ def by_what_they_compute():
 
 def nothing_to_replace():
     for message, model in [("Linear has no normalizer that can be replaced", nn.Linear(2, 2)),
-                           ("this LayerNorm has no parent to replace it in", nn.LayerNorm(2)),
-                           ("be replaced; it has 1 of this package", nn.Sequential(UN(2))),
+                           ("this LayerNorm is not part of another module; construct UN(...)", nn.LayerNorm(2)),
+                           ("be replaced; it already has 1 of this package", nn.Sequential(UN(2))),
                            ("refused  0  LayerNorm: needs a weight", nn.Sequential(nn.LayerNorm((2, 2))))]:
         expect_error(ValueError, message, lambda: replace_norms(model))
     expect_error(ValueError, "has no normalizer", lambda: replace_norms(gpt(), where=lambda name, norm: "x" in name))

@@ -4,8 +4,9 @@
 //   SITE.q        f32 [n, C]  mean square over the real positions
 //   SITE.G        f32 [n, C]  the gradient statistic, if there is one (Normalizer::record_into)
 //   SITE.var_hat, SITE.psi   f32 [n, C], SITE.flag  u8 [n, C]: only for normalizers that use channel_norm
-//   SITE.dx       f32 [n, 3]  normalizers by mean squares: how well dx agrees with the exact gradient (cosine, norm
-//                             ratio, and the fraction of channels with lambda < 1; channel_values.h)
+//   SITE.dx       f32 [n, 3]  only if the statistics are mean squares, in form `paper`: how well dx agrees with the
+//                             exact gradient (cosine, norm ratio, and the fraction of channels with lambda < 1;
+//                             channel_values.h)
 //   metadata      normalizer; sites: their names in the order of the forward pass, separated by spaces
 #pragma once
 #include <cstdint>

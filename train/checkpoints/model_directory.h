@@ -31,7 +31,7 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::
 std::map<std::string, std::string> model_digests(const std::string& directory);
 
 // Returns the path of the config.toml of a run. `path` is the run, its folder `checkpoints`, or a checkpoint in that
-// folder. If it is none of these, returns "".
+// folder. Returns "" for any other path.
 std::string find_run_config(const std::string& path);
 
 // Creates `directory` and writes the model. `vocabulary` is a directory to copy, or empty; it need not exist.

@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// Inputs on which models are compared, random or from the user.
+// Inputs on which models are compared.
 struct Probe {
   NamedTensors inputs;      // on the CPU, including the targets
   std::string description;  // for example, "8 random inputs, seed 1"
@@ -92,10 +92,10 @@ OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 // Checks that a statistic is not an outlier of its channel if it equals the statistic that it replaces: by Eq. 18 the
 // test cannot fire. This does not hold for the granularity `pooled`, which has one threshold for all channels.
 CheckResult check_replays(const OwnedNormalizers& sites);
-// Draws statistics between a thousandth and a thousand times those that they replace, with the granularity `channel`,
-// and checks that the outliers are those of Eq. 19, and that each of them satisfies Lemma 3.1 in the form that the
-// paper's proof establishes: with u = (a_{t-M} / a_t)^(1/M), f the mean of 1, u, ..., u^(M-1), and lambda = GM(A_t) /
-// a_t, lambda < f < 1 for a rise and lambda > f > 1 for a drop.
+// Replaces statistics by drawn ones that are a thousandth to a thousand times as large, with the granularity `channel`.
+// Checks that the outliers are exactly the outliers of Eq. 19, and that each of them satisfies Lemma 3.1 in the form
+// that the paper's proof establishes: with u = (a_{t-M} / a_t)^(1/M), f the mean of 1, u, ..., u^(M-1), and lambda =
+// GM(A_t) / a_t, lambda < f < 1 for a rise and lambda > f > 1 for a drop.
 CheckResult check_outliers(const OwnedNormalizers& sites);
 
 }  // namespace foldgrad

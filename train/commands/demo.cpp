@@ -136,7 +136,7 @@ Action add_demo(CLI::App& command, const BuildInfo& build) {
   add_device_option(command, options->device);
   command.add_flag("--json", options->json, "Print the results of the commands as JSON");
   command.footer(
-      "The exit code is that of the first command that fails: 1 a check failed, 3 a file cannot be read or written, 5 "
+      "Exits with the code of the first command that fails: 1 a check failed, 3 a file cannot be read or written, 5 "
       "a number is not finite, 6 device error, 130 interrupted.");
   return [options, build] { return Demo(*options, build).run(); };
 }

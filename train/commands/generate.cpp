@@ -21,7 +21,7 @@ struct GenerateOptions {
   NonFinite non_finite = NonFinite::refuse;
 };
 
-// Returns the lines of stdin as read_lines() returns those of a file.
+// Returns the lines of stdin. Treats line endings and a byte order mark as read_lines() does.
 std::vector<std::string> lines_of_stdin() {
   std::vector<std::string> lines;
   for (std::string line; read_line_of_stdin(line); lines.push_back(line)) {

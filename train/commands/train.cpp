@@ -33,7 +33,7 @@ void complete(TrainOptions& o) {
       };
       fs::path path = normal(o.resume);
       if (path.filename() == "checkpoints") path = normal(path / "..");
-      // If the working directory is that of the checkpoints, a checkpoint's path is only its name.
+      // If the working directory is the directory of the checkpoints, a checkpoint's path is only its name.
       const bool checkpoint = path.parent_path().filename() == "checkpoints" ||
                               (checkpoint_files::step_of(path) >= 0 && !fs::exists(path / "config.toml", ignored));
       if (o.out.empty()) o.out = checkpoint ? normal(path / "../..") : path;

@@ -36,8 +36,8 @@ std::string text_of(const toml::node& value);
 
 class GivenKeys {
  public:
-  // Adds the keys of a file, which replace those of the file that its key `base` names. `files` is the chain of files
-  // whose bases led to this one. Throws ConfigError.
+  // Adds the keys of a file. They replace keys of its base, the file that its key `base` names. `files` is the chain of
+  // files whose bases led to this one. Throws ConfigError.
   void add_file(const std::string& text, const std::string& name, std::vector<std::string> files = {});
   // Adds SECTION.KEY=VALUE or norm.NAME.OPTION=VALUE, which replaces an earlier value. Throws ConfigError.
   void add_setting(const std::string& setting);

@@ -162,10 +162,9 @@ Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its
       recorder(task->model().normalizers(), record_phases(experiment.record, config.steps), statistics) {
   trainer.observe(&recorder);
   if (experiment.validate.patience > 0 && task->facts().validates_on_test)
-    throw ConfigError(
-        fmt::format("validate.patience must be 0 when validating on {}, since the test data would decide when training "
-                    "stops, got {}",
-                    task->facts().test_data(), experiment.validate.patience));
+    throw ConfigError(fmt::format(
+        "validate.patience must be 0, got {}: validation uses {}, which must not decide when training stops",
+        experiment.validate.patience, task->facts().test_data()));
 }
 
 }  // namespace foldgrad

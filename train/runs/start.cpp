@@ -37,7 +37,7 @@ std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, con
   return std::nullopt;
 }
 
-// Returns the data root: --data-dir if it was given, else that of a resumed run if it still exists, else the default.
+// Returns the data root: --data-dir if it was given, else a resumed run's root if it still exists, else the default.
 std::string find_data_root(const TrainOptions& options, const RunDirectory& run) {
   if (options.data_directory.empty() && !options.resume.empty())
     if (const std::string root = run.data_root(); !root.empty()) return root;

@@ -140,8 +140,8 @@ void TrainingRun::begin(const RunStart& start) {
 }
 
 // Warns if training ends within the normalizer's warm-up. `last` is the last update: the requested one before training,
-// and the one that was reached after training. Normalizers also count their earlier iterations, including those of the
-// model of train.from.
+// and the one that was reached after training. Normalizers also count their earlier iterations, including the
+// iterations of train.from's model.
 void TrainingRun::warn_of_warmup(std::int64_t last) const {
   const NormWarmup warmup = norm_warmup(config_.blocks());
   if (warmup.iterations == 0) return;

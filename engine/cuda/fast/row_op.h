@@ -72,7 +72,7 @@ struct RowRegisters {
     for (int k = 0; k < Share::K; ++k)
       visited(f, FetchElements<N, /*kResults=*/false>{{packs[k]}, share.first(k), share.row, share.inside(k)});
   }
-  // Returns a copy of f in which elements and columns 0 ... N - 1 are those of pack k.
+  // Returns a copy of f whose elements and columns 0 ... N - 1 are pack k.
   __device__ __forceinline__ F shown(const F& f, const Share& share, int k) {
     const F columns = visited(f, FetchColumns<N>{{packs[k]}, share.column(k), share.inside(k)});
     return visited(columns, ShowElements<N>{{packs[k]}});

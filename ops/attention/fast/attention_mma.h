@@ -62,7 +62,7 @@ struct Tile {
   bf16* data;
 
   __device__ bf16* chunk(int row, int c) const { return data + row * kWidth + (c ^ row / kRowsOfBanks % kPlaces) * 8; }
-  // Begins to copy `count` rows; the remaining rows up to `rows` become zeros.
+  // Starts copying `count` rows, and sets the remaining rows, up to `rows`, to zeros.
   __device__ void load(const bf16* from, std::int64_t stride, int count, int rows) const {
     FOLDGRAD_UNROLL_BY_2
     for (int e = int(threadIdx.x); e < rows * kChunks; e += int(blockDim.x)) {
@@ -97,7 +97,7 @@ struct Stages {
 
   __device__ Tile<kWidth> first(int t) const { return Tile<kWidth>{data + t % kStages * 2 * kRows * kWidth}; }
   __device__ Tile<kWidth> second(int t) const { return Tile<kWidth>{first(t).data + kRows * kWidth}; }
-  // Begins to copy the t-th pair as one group of copies; after the last pair, the group is empty.
+  // Starts copying pair t of tiles, and commits the copies as one group. The group is empty if there is no pair t.
   __device__ void load(int t, const Rows& a, const Rows& b) const {
     const int begin = t * kRows;
     if (begin < a.count) {

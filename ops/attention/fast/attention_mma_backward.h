@@ -36,7 +36,7 @@ __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHe
 struct Row {
   float L, delta;  // L is rescaled for powers of 2
 };
-// Returns the data of query i; past the last query, returns data that make every p 0.
+// Returns the data of query i. If there is no query i, returns data that make every p 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
   if (i >= at.queries) return {-attention_math::kHidden<float>, 0.0f};
   return {p.L[at.L() + i] * kLog2e, p.delta[at.L() + i]};

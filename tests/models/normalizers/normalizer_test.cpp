@@ -273,8 +273,8 @@ TEST(NormalizerOptions, ErrorsNameTheRange) {
   EXPECT_EQ(error_of("un", {{"warmup", ""}}), "un: warmup must be an integer of at least 0, got \"\"");
   EXPECT_EQ(error_of("un", {{"filtration", "yes"}}), "un: filtration must be 0 or 1, got \"yes\"");
   EXPECT_EQ(error_of("un", {{"mode", "code"}}), "un: mode must be one of paper, reference, got \"code\"");
-  EXPECT_EQ(error_of("groupnorm", {{"groups", "3"}}), "groupnorm: groups must divide 8 channels, got 3");
-  EXPECT_EQ(error_of("pn", {{"groups", "3"}}), "pn: groups must divide 8 channels, got 3");
+  EXPECT_EQ(error_of("groupnorm", {{"groups", "3"}}), "groupnorm: groups must divide the number of channels, 8, got 3");
+  EXPECT_EQ(error_of("pn", {{"groups", "3"}}), "pn: groups must divide the number of channels, 8, got 3");
   EXPECT_EQ(error_of("rmsnorm", {{"partial", "0.1"}}),
             "rmsnorm: partial must leave at least one of 8 channels, got 0.1");
   EXPECT_EQ(error_of("centernorm", {}, 1), "centernorm: needs at least 2 channels, got 1");

@@ -36,8 +36,8 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
   EXPECT_TRUE(contains(comparison_table({summary}), " 6 (last) "));
   EXPECT_TRUE(contains(report_html({log}), "\"validated_on\":\"test\""));
   EXPECT_EQ(refusal("validate.patience=2"),
-            "validate.patience must be 0 when validating on the test images, since the test data would decide when "
-            "training stops, got 2");
+            "validate.patience must be 0, got 2: validation uses the test images, which must not decide when training "
+            "stops");
 }
 
 // An epoch has four batches of 12, so two epochs are eight updates. The first epoch is the warm-up.

@@ -79,7 +79,7 @@ TEST_F(ClassificationRun, RefusesWhatCannotBe) {
             "data.train_images must be at most 10000000 with data.task = \"shapes\", got 10000001");
   EXPECT_EQ(refusal("model.heads=3"), "model.heads must divide model.width = 8, got 3");
   EXPECT_EQ(refusal("norm.name=groupnorm;norm.groupnorm.groups=3"),
-            "norm.groupnorm.groups must divide 8 channels, got 3");
+            "norm.groupnorm.groups must divide the number of channels, 8, got 3");
 }
 
 TEST_F(ClassificationRun, OneClassTakesNoLabelSmoothing) {

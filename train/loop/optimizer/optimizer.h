@@ -47,14 +47,14 @@ class Optimizer {
  public:
   using Rule = std::variant<Adam, AdamW, Sgd>;
 
-  // Throws std::invalid_argument if a setting is out of range, if there are no parameters, or unless the parameters are
-  // all f32 or all f64, are on one device, are listed only once, and have different names.
+  // Throws std::invalid_argument unless all settings are in range and there are parameters, all f32 or all f64, on one
+  // device, listed only once, with different names.
   Optimizer(const Rule& rule, std::vector<ParameterGroup> groups);
 
   // Updates every parameter, and its bf16 copy if it has one (round_values()), with its gradient times
   // `gradient_scale`, f64 [] on the parameters' device, from clip_by_norm(). An undefined scale means 1. Throws
-  // std::invalid_argument before changing anything if a parameter has no gradient or one whose shape is not the
-  // parameter's, or lr is negative or not finite.
+  // std::invalid_argument before changing anything if a parameter has no gradient or a gradient of another shape, or if
+  // lr is negative or not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
   std::vector<Parameter*> parameters() const;  // returns the parameters of all groups

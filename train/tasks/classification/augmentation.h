@@ -7,7 +7,7 @@
 //   [AUG-3]  Alternating flip: image i is flipped if bit(seed, i) + e is odd. Every second epoch shows the mirror
 //            image (Jordan, 2024, 94% on CIFAR-10 in 3.29 seconds, section 3.6).
 //   [AUG-4]  Cutout: a square of s x s pixels around a drawn pixel is `fill`, cut off at the image's borders
-//            (DeVries, Taylor, 2017). Its rows are c - s / 2 to c - s / 2 + s - 1, where c is the drawn one.
+//            (DeVries, Taylor, 2017). Its rows are c - s / 2 to c - s / 2 + s - 1, where c is the drawn pixel's row.
 //
 // The changes are applied in this order, with RandAugment (randaugment.h) before cutout.
 #pragma once

@@ -32,7 +32,7 @@ ImageSet draw_shapes(const ImageConfig& config, ImagePart part) {
 
 bool is_folder(ImageTask task) { return task == ImageTask::folder || task == ImageTask::tinyimagenet; }
 
-// Reads a part's images and adds the digests of its files. `classes` are those of the training images, if known.
+// Reads a part's images and adds the digests of its files. `classes` are the training images' classes, if known.
 ImageSet read_part(const ImageConfig& config, const std::string& directory, ImagePart part,
                    const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
   if (config.task == ImageTask::shapes) return draw_shapes(config, part);

@@ -25,7 +25,7 @@ class ClassificationScores {
 
   const std::vector<std::string>& classes() const { return classes_; }
   std::int64_t images() const { return images_; }
-  // [CLS-1] -log p of the label per image, in nats.
+  // [CLS-1] Mean over the images of -log p of the label, in nats.
   double loss() const { return loss_ / double(images_); }
   // [CLS-2] Percent of images whose label is among the k with the largest logits. Of equal logits the first counts as
   // larger. A NaN counts as larger than the label, and every logit as larger than a label that is NaN.

@@ -48,8 +48,8 @@ std::unique_ptr<Task> make_translation(ExperimentConfig config, const std::strin
 
 // The task's functions (families.h). An input file of `foldgrad run` has tensors `source` and `input`, i64 or i32
 // [sentences, tokens], and optionally their masks, u8. The results are `logits` and `memory`, the encoder's output.
-// Examples are pairs of sentences; the length of a pair is that of the longer one. Evaluation and training inputs throw
-// FileError, which names the line, if a sentence is longer than model.max_positions or max_tokens.
+// Examples are pairs of sentences; the length of a pair is the length of the longer one. Evaluation and training inputs
+// throw FileError, which names the line, if a sentence is longer than model.max_positions or max_tokens.
 extern const TaskKind kTranslation;
 
 // Checks that both models translate greedily to the same sentences. The check is skipped if a normalizer computes
