@@ -128,6 +128,19 @@ class ReportPage(PageTest):
                 self.assertAlmostEqual(got, of([loss(1, step), loss(2, step)]), places=12)
         self.assertEqual(other["label"], "fast")
 
+    def test_means_have_the_steps_of_all_their_runs_and_lines_differ(self):
+        names = [f"r{i}" for i in range(10)]
+        for i, name in enumerate(names):  # r8 and r9 differ only in their seed, and r9 ends early
+            self.write_log(name, [event for event in events(i + 1, 0) if i < 9 or event["step"] <= 500])
+            self.write(name + "/config.toml", f"[train]\nlr = {min(i, 8) + 1}\nseed = {i}\n")
+        self.browser.open(self.report(*names))
+        styles = self.js("Chart.getChart(document.querySelector('canvas')).data.datasets.map("
+                         "d => d.borderColor + d.borderDash)")
+        self.assertEqual(len(set(styles)), len(names))
+        self.browser.click("#means")
+        mean = self.datasets()[0]
+        self.assertEqual((mean["label"], mean["x"]), ("mean of r8, r9", STEPS[:5]))
+
     def test_a_range_of_updates_in_all_charts(self):
         self.browser.open(self.three)
         self.browser.drag("canvas", 0.4, 0.8, index=1)

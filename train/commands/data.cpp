@@ -1,6 +1,5 @@
 // foldgrad data: describes, checks, prepares, fetches and generates text and images.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <unordered_set>
@@ -29,8 +28,8 @@ constexpr const char* kDigestFile = "SHA256SUMS";  // the format that sha256sum 
 
 struct DataOptions {
   std::string source = "de", target = "en";  // extensions of parallel text files
-  std::string directory, to, data_directory, name, digests, sha256;
-  std::vector<std::string> renamed, only, files, urls;
+  std::string directory, to, data_directory, name, digests;
+  std::vector<std::string> renamed, only, files;
   bool lowercase = false;
   std::int64_t sentence_piece = 0;  // size of the SentencePiece model to train; 0 for none
   std::int64_t train_images = shapes::kTrainImages, test_images = shapes::kTestImages;
@@ -197,36 +196,8 @@ std::string known_sets() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Returns the digest in lower case, like all digests of the program.
-std::string checked_digest(const std::string& text) {
-  std::string digest = text;
-  for (char& c : digest) c = char(std::tolower(static_cast<unsigned char>(c)));
-  FOLDGRAD_CHECK(digest.size() == kDigits && digest.find_first_not_of("0123456789abcdef") == digest.npos,
-                 "--sha256 must have 64 hexadecimal digits, got {}", in_quotes(digest));
-  return digest;
-}
-
-// Fetches a file. If that fails, leaves no empty directory.
-Answer fetch_file(const DataOptions& options) {
-  const std::string digest = checked_digest(options.sha256);
-  if (options.urls.empty() == options.files.empty()) throw std::invalid_argument("--sha256 needs --url or --from-file");
-  const std::string& from = options.urls.empty() ? options.files[0] : options.urls[0];
-  const std::string root = data_root(options.data_directory) + "/" + options.name;
-  const Download wanted{options.urls, digest, root + "/" + from.substr(from.rfind('/') + 1)};
-  try {
-    options.urls.empty() ? take_file(options.files[0], wanted) : download(wanted);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(root, ignored);
-    throw;
-  }
-  return {wanted.path + "\n"};
-}
-
 Answer run_fetch(const DataOptions& options) {
   if (options.name.empty()) throw CLI::ValidationError("NAME", "is missing; known data sets: " + known_sets());
-  if (!options.sha256.empty()) return fetch_file(options);
-  if (!options.urls.empty()) throw std::invalid_argument("--url needs --sha256");
   for (const DataSet& set : data_sets())
     if (set.name == options.name) return fetch_known(set, options);
   throw std::invalid_argument(fmt::format(
@@ -276,14 +247,11 @@ Action add_data(CLI::App& data) {
   prepare->add_option("--sentencepiece", o->sentence_piece,
                       "Train sentencepiece.model with this many pieces on the pair named train");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
-  fetch->add_option("NAME", o->name, "Name of the data set; with --url, the directory below --data-dir");
+  fetch->add_option("NAME", o->name, "Name of the data set");
   fetch->add_option(
       "--data-dir", o->data_directory,
       "Root directory of all data; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   add_repeated_option(*fetch, "--from-file", o->files, "FILE", "Use this archive instead of downloading it");
-  add_repeated_option(*fetch, "--url", o->urls, "URL",
-                      "URL of a file outside the known data sets; needs --sha256; further URLs are mirrors");
-  fetch->add_option("--sha256", o->sha256, "SHA-256 digest of the file at --url");
   CLI::App* synth = data.add_subcommand("synth", "Generate synthetic images and write them in the layout of CIFAR-10");
   synth->callback([o] { o->run = run_synth; });
   synth->add_option("TASK", o->name, "What to draw: shapes")->required();

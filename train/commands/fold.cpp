@@ -6,33 +6,19 @@
 #include "train/checks/certificate.h"
 #include "train/commands/command.h"
 #include "train/system/device.h"
-#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
 
 struct FoldCommand {
   std::string model, out, device = "cpu";
-  ModelData data;
   FoldOptions options;
 };
-
-// Returns the first lines of --source and --reference that fit the model.
-Probe text_probe(const Model& model, const ModelData& data) {
-  constexpr std::size_t kMostLines = 64;
-  const ExampleSet examples = examples_of(model, data);
-  std::vector<std::int64_t> taken;
-  for (std::int64_t i = 0; i < examples.size && taken.size() < kMostLines; ++i)
-    if (examples.length(i) <= examples.longest) taken.push_back(i);
-  if (taken.empty()) throw FileError(data.source, fmt::format("has no line of at most {} tokens", examples.longest));
-  return make_probe(examples.inputs(taken),
-                    fmt::format("the first {} lines of {} and {}", taken.size(), data.source, data.reference));
-}
 
 Answer run_fold(const FoldCommand& o) {
   const std::string directory = find_model_directory(o.model);
   const auto model = load_model(directory, DType::f32, require_device(o.device));
-  const Probe probe = o.data.source.empty() ? random_probe(*model) : text_probe(*model, located(o.data, o.model));
+  const Probe probe = random_probe(*model);
   const FoldedModel folded = fold(*model, o.options);
   nlohmann::ordered_json proof = certificate(*model, folded, o.options, probe);
   write_model_directory(o.out, *folded.model, directory + "/vocabulary");
@@ -59,9 +45,6 @@ Action add_fold(CLI::App& command) {
       .add_option("-o,--out,--output", o->out, "Output directory for the folded model; must not contain a model yet")
       ->required();
   add_fold_options(command, o->options);
-  CLI::Option* source = command.add_option(
-      "--source", o->data.source, "Text file; both models are compared on its first 64 lines (default: random ids)");
-  source->needs(command.add_option("--reference", o->data.reference, "Its translations")->needs(source));
   add_device_option(command, o->device);
   add_json_option(command, "Print the certificate");
   command.footer(

@@ -1,7 +1,6 @@
-// foldgrad grid: trains runs that differ in chosen keys, and makes tables of their results.
+// foldgrad grid: trains runs that differ in chosen keys, and makes a table of their results.
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -25,7 +24,7 @@ struct GridOptions {
   std::vector<std::string> self;  // the words that start this program
 };
 
-// Trains a grid's runs, several at a time. Rewrites the tables whenever a run has ended.
+// Trains a grid's runs, several at a time. Rewrites the table whenever a run has ended.
 class GridTraining {
  public:
   explicit GridTraining(const GridOptions& o) : options_(o), grid_(read_grid(o.grid)) {
@@ -105,7 +104,7 @@ class GridTraining {
                          : r.signal > 0  ? fmt::format("signal {}", r.signal)
                                          : "not started";
       write();
-    } catch (const FileError& e) {  // the tables are written again when the next run has ended, and at the end
+    } catch (const FileError& e) {  // the table is written again when the next run has ended, and at the end
       say("warning: {}\n", e.what());
     }
     any_failed_ = any_failed_ || !has_ended;
@@ -116,8 +115,6 @@ class GridTraining {
   void write() const {
     const GridResults results = grid_results(grid_, runs_);
     write_file_atomically(options_.out + "/grid.md", grid_markdown(results));
-    write_file_atomically(options_.out + "/grid.html",
-                          grid_html(std::filesystem::path(options_.grid).filename(), results, runs_));
   }
 
   const GridOptions options_;
@@ -125,7 +122,7 @@ class GridTraining {
   std::vector<GridRun> runs_;
   std::vector<std::vector<std::string>> commands_;  // the command of each run, foldgrad train ...
   bool any_failed_ = false, lacks_data_ = false;
-  std::mutex mutex_;  // guards outcomes and tables
+  std::mutex mutex_;  // guards the outcomes and the table
 };
 
 }  // namespace

@@ -60,19 +60,6 @@ std::vector<double> values_of(const BySeed& by_seed) {
   return values;
 }
 
-// Returns the events for curves: all validations, and at most kMostEvents training events, evenly spaced.
-ordered_json events_of(const RunLog& log) {
-  constexpr std::size_t kMostEvents = 400;
-  const std::size_t every = (log.of_kind("train").size() + kMostEvents - 1) / kMostEvents;
-  std::size_t trained = 0;
-  ordered_json events = ordered_json::array();
-  for (const ordered_json& event : log.events) {
-    const std::string kind = event.at("event");
-    if (kind == "validate" || (kind == "train" && trained++ % every == 0)) events.push_back(event);
-  }
-  return events;
-}
-
 }  // namespace
 
 GridResults grid_results(const Grid& grid, const std::vector<GridRun>& runs) {
@@ -126,25 +113,6 @@ ordered_json grid_json(const GridResults& results) {
           {"values", d.values}, {"mean", d.mean}, {"deviation", d.deviation}, {"p", d.p}};
     }
   return all;
-}
-
-std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs) {
-  std::vector<std::vector<std::size_t>> by_cell(results.cells.size());
-  ordered_json shown_runs = ordered_json::array();
-  for (const GridRun& run : runs) {
-    if (!file_exists(RunDirectory(run.path).log())) continue;
-    RunLog log = read_run_log(run.path);
-    log.name = fmt::format("{}, {}", results.cells[run.cell].name, std::filesystem::path(run.path).filename().string());
-    ordered_json one = summary_json(summary_of(log));
-    one["events"] = events_of(log);
-    one["cell"] = run.cell;
-    by_cell[run.cell].push_back(shown_runs.size());
-    shown_runs.push_back(std::move(one));
-  }
-  ordered_json data{{"runs", shown_runs}, {"groups", ordered_json::array()}, {"grid", table_of(results)}};
-  for (const std::vector<std::size_t>& group : by_cell)
-    if (group.size() > 1) data["groups"].push_back(group);
-  return report_page(title, data);
 }
 
 std::string outcome_of(const std::string& run) {

@@ -1,4 +1,4 @@
-// The tables of a grid's runs: grid.md, grid.html and JSON.
+// The table of a grid's runs, as Markdown and as JSON.
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -36,8 +36,6 @@ GridResults grid_results(const Grid& grid, const std::vector<GridRun>& runs);
 // seed, and p of the paired t-test.
 std::string grid_markdown(const GridResults& results);
 nlohmann::ordered_json grid_json(const GridResults& results);
-// Returns a self-contained HTML file: the table, and the curves of all runs that have a log.
-std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs);
 
 // Returns the outcome that a run's log records, or an empty string if there is no log or the run has not ended.
 std::string outcome_of(const std::string& run);

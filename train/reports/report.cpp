@@ -145,12 +145,9 @@ ordered_json report_data(const std::vector<RunLog>& logs) {
   return all;
 }
 
-std::string report_page(const std::string& title, const nlohmann::ordered_json& data) {
-  return filled(kReportTemplate, {{"title", in_markup(title)}, {"data", for_script(data)}});
-}
-
 std::string report_html(const std::vector<RunLog>& runs) {
-  return report_page(fmt::format("{}", fmt::join(std::views::transform(runs, &RunLog::name), ", ")), report_data(runs));
+  const std::string title = fmt::format("{}", fmt::join(std::views::transform(runs, &RunLog::name), ", "));
+  return filled(kReportTemplate, {{"title", in_markup(title)}, {"data", for_script(report_data(runs))}});
 }
 
 }  // namespace foldgrad

@@ -21,11 +21,6 @@ nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 // Returns a self-contained HTML file that needs no network. If the build lacks Chart.js, the page has only tables.
 std::string report_html(const std::vector<RunLog>& runs);
 
-// Returns the page for `data` in the form of report_data(); a run needs only its summary and "events". An optional
-// "grid" is a table, as rows of strings: a header row, then one row per cell of the grid. Each run then has "cell", the
-// index of its grid cell.
-std::string report_page(const std::string& title, const nlohmann::ordered_json& data);
-
 using Rows = std::vector<std::vector<std::string>>;
 
 // Returns a table as text, with a line for each row. The first column is aligned to the left, the others to the right.

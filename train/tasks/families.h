@@ -48,12 +48,9 @@ struct ExampleSet {
   // Returns the SHA-256 of the raw examples. Needed if models make different inputs from the same examples. If null,
   // the digest of the inputs is used.
   std::function<std::string(const std::vector<std::int64_t>&)> digest = nullptr;
-  // Returns the name of the input that holds the number of rows that each example has in a layer. Null if all examples
-  // have the same number of rows.
+  // Returns the name of the input that holds each example's number of rows in `layer`. Null if all examples have the
+  // same number of rows.
   std::function<std::string(const std::string& layer)> lengths = nullptr;
-  // Returns the length of an example; the model accepts up to `longest`. Null if all examples have the same length.
-  std::function<std::int64_t(std::int64_t)> length = nullptr;
-  std::int64_t longest = 0;
 };
 
 // Inputs of training, batch after batch.

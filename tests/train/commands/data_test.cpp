@@ -1,6 +1,5 @@
 #include <filesystem>
 
-#include "tests/train/data/http_server.h"
 #include "tests/train/program.h"
 #include "train/system/digest.h"
 #include "train/tasks/classification/images/cifar.h"
@@ -103,40 +102,19 @@ TEST_F(DataCommand, BadDirectoriesAndOptions) {
   expect_error("data fetch multi31k", 2,
                "there is no data set \"multi31k\" to fetch; the known ones are multi30k, cifar10, cifar100. For other "
                "files, use foldgrad data prepare");
-  EXPECT_EQ(run("data fetch x --url http://localhost/").exit_code, 2);
   EXPECT_EQ(run("data").exit_code, 2);
   EXPECT_TRUE(begins(run("data fetch").err, "error: NAME: is missing; known data sets: multi30k, cifar10, cifar100\n"));
   expect_error("data fetch multi30k --data-dir @ --from-file @train.de", 3,
                "@train.de: has SHA-256 " + sha256(kText) + ", which is not the digest of an archive of multi30k");
 }
 
-TEST_F(DataCommand, DigestsAreLookedAtBeforeAnythingIsFetched) {
-  for (const std::string& digest : {std::string("xyz"), std::string(63, 'a'), std::string(64, 'g')})
-    expect_error("data fetch mine --data-dir @root --url http://127.0.0.1:1/a --sha256 " + digest, 2,
-                 "--sha256 must have 64 hexadecimal digits, got \"" + digest + "\"");
-}
-
 TEST_F(DataCommand, AFetchThatFailsLeavesNoDirectoryThatLooksLikeTheData) {
   setenv("http_proxy", "http://localhost:1", 1);
   setenv("https_proxy", "http://localhost:1", 1);
-  const std::string file = "data fetch mine --data-dir @root --url http://127.0.0.1:1/a --sha256 ";
-  EXPECT_EQ(run(file + std::string(64, 'a')).exit_code, 3);
   expect_failure(run("data fetch multi30k --data-dir @root"), 3, "could not be fetched");
   unsetenv("http_proxy");
   unsetenv("https_proxy");
-  for (const char* name : {"root/mine", "root/multi30k"}) EXPECT_FALSE(exists(name)) << name;
-}
-
-TEST_F(DataCommand, FetchesAFileByItsDigest) {
-  const std::string digest = sha256(kText);
-  std::string capitals = digest;
-  for (char& c : capitals) c = char(std::toupper(c));
-  EXPECT_EQ(output("data fetch mine --sha256 " + capitals + " --data-dir @root --from-file @train.de"),
-            filled("@root/mine/train.de\n"));
-  if (!python_available()) GTEST_SKIP() << "there is no python3";
-  const HttpServer server(files_.path());
-  output("data fetch other --sha256 " + digest + " --data-dir @root --url " + server.url("plain/train.de"));
-  EXPECT_EQ(bytes("root/other/train.de"), kText);
+  EXPECT_FALSE(exists("root/multi30k"));
 }
 
 TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {

@@ -30,6 +30,7 @@ TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
   const std::string model = files_ / "model", out = files_ / "folded";
   EXPECT_TRUE(contains(output("fold @model -o @folded --untie"), "folded  encoder.layer_norm"));
   const json proof = json::parse(read_bytes(out + "/certificate.json"));
+  EXPECT_EQ(proof.at("inputs").at("description"), "8 random inputs, seed 1");
   EXPECT_EQ(proof.at("sites").size(), 7u);
   for (const json& site : proof.at("sites")) {
     EXPECT_EQ(site.at("outcome"), "folded") << site;
@@ -69,20 +70,6 @@ TEST_F(FoldCommand, NamesWhatItRefuses) {
   EXPECT_EQ(load_transformer(files_ / "folded")->config().normalizer_at.size(), 1u);
   EXPECT_EQ(run("fold @model -o x --untie --keep-tied").exit_code, 2);
   EXPECT_EQ(run("fold @nothing -o x").exit_code, 4);
-}
-
-class FoldText : public ModelProgram {};
-
-TEST_F(FoldText, LeavesOutWhatIsTooLongForTheModel) {
-  std::string words;
-  for (int i = 0; i < 12; ++i) words += "one ";  // with the end token, one token more than the model takes
-  write_bytes(files_ / "two.de", "ein zwei\nzwei\ndrei\n");
-  write_bytes(files_ / "two.en", "two one\n" + words + "\nthree\n");
-  write_bytes(files_ / "none.en", words + "\n" + words + "\n" + words + "\n");
-  EXPECT_EQ(parsed("fold @m -o @folded --source @two.de --reference @two.en --json").at("inputs").at("description"),
-            "the first 2 lines of " + files_ / "two.de" + " and " + files_ / "two.en");
-  expect_error("fold @m -o @other --source @two.de --reference @none.en", 3,
-               "@two.de: has no line of at most 12 tokens");
 }
 
 TEST_F(VerifyCommand, PassesForAModelAndItsFoldedForm) {

@@ -211,7 +211,6 @@ function toolbar() {
   const smoothing = html`<input type="range" id="smoothing" min="0" max="0.98" step="0.02" value="0"
     oninput=${changing(({value}) => view.smoothing = Number(value))}>`;
   const means = html`<input type="checkbox" id="means" oninput=${changing(({checked}) => view.means = checked)}>`;
-  means.checked = view.means = Boolean(data.grid && data.groups.length);
   return html`<div class="toolbar">
     <div id="legend" class="legend" role="group" aria-label="Runs"></div>
     <label>Smooth training curves${smoothing}</label>

@@ -29,7 +29,7 @@ function curvesIn(runs) {
   const name = curve => `${curve.event} ${curve.key}`;
   if (repeatsBleu(runs.flatMap(run => run.events))) found.delete('validate tokenized_bleu');
   const ofImages = found.has('train images_per_second') && !found.has('train tokens_per_second');
-  const isSmoothed = runs.some(run => Number(run.settings?.['train.label_smoothing']) > 0);
+  const isSmoothed = runs.some(run => Number(run.settings['train.label_smoothing']) > 0);
   const unitOf = curve => (ofImages ? curve.unit.replace('per token', 'per image') : curve.unit) +
       (isSmoothed && name(curve) === 'train loss' ? ', label-smoothed' : '');
   const known = kCurves.filter(curve => found.delete(name(curve))).map(curve => ({...curve, unit: unitOf(curve)}));
@@ -43,12 +43,12 @@ function curvesIn(runs) {
 
 // Returns the lines. A line is the mean over its runs, or a single run.
 function lines() {
-  const single = index => ({key: data.runs[index].name, runs: [index], colour: colourIndex(index)});
+  const single = index => ({key: data.runs[index].name, runs: [index], colour: index});
   const all = data.runs.map((_, index) => index);
   if (!view.means) return all.map(single);
   const grouped = new Set(data.groups.flat());
   return [
-    ...data.groups.map(group => ({key: groupName(group), runs: group, colour: colourIndex(group[0])})),
+    ...data.groups.map(group => ({key: groupName(group), runs: group, colour: group[0]})),
     ...all.filter(index => !grouped.has(index)).map(single)
   ];
 }

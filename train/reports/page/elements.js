@@ -61,8 +61,6 @@ function deviation(values) {
 }
 
 const colourOf = index => getComputedStyle(document.documentElement).getPropertyValue(`--run-${index % 8}`).trim();
-// Runs of one cell of a grid have one colour.
-const colourIndex = run => data.runs[run].cell ?? run;
 const swatch = index => html`<span class="swatch" style=${`background: var(--run-${index % 8})`}></span>`;
 
 // rows of cells; a cell is text, a node, or {content, class}.

@@ -3,7 +3,6 @@
 const data = JSON.parse(document.querySelector('#data').textContent);
 
 const kSections = [
-  {id: 'grid', title: 'Grid', content: gridSection},
   {id: 'runs', title: 'Runs', content: summarySection},
   {id: 'settings', title: 'What differs', content: differencesSection},
   {id: 'exhibits', title: 'Results', content: exhibitsSection},
@@ -12,8 +11,6 @@ const kSections = [
   {id: 'recordings', title: 'Recordings', content: recordingsSection},
   {id: 'details', title: 'Details', content: detailsSection},
 ];
-const kGridSections = ['grid', 'curves', 'runs'];  // sections of a page on many runs
-const sections = data.grid ? kGridSections.map(id => kSections.find(section => section.id === id)) : kSections;
 
 // Follows the system's theme until the button is pressed.
 function followTheme() {
@@ -32,7 +29,7 @@ function followTheme() {
 }
 
 followTheme();
-for (const {id, title, content} of sections) {
+for (const {id, title, content} of kSections) {
   const children = content();
   if (!children) continue;
   document.querySelector('#page').append(html`<section id=${id}><h2>${title}</h2>${children}</section>`);

@@ -53,7 +53,6 @@ function scoreColumn(score, events) {
 }
 
 function groupName(group) {
-  if (data.grid) return cellName(data.runs[group[0]].cell);
   const names = group.map(index => data.runs[index].name);
   return 'mean of ' + (names.length > 2 ? `${names[0]} … ${names.at(-1)}` : names.join(', '));
 }
@@ -75,7 +74,7 @@ function summaryColumns() {
     return {title: score.title, run: (run, i) => cells[i], group: group => meanScore(score, group.map(i => best[i]))};
   });
   return [
-    {title: 'Run', run: (run, i) => html`<span>${swatch(colourIndex(i))}${run.name}</span>`, group: groupName},
+    {title: 'Run', run: (run, i) => html`<span>${swatch(i)}${run.name}</span>`, group: groupName},
     ...scoreColumns,
     {
       title: 'Normalizer',
@@ -110,21 +109,6 @@ function summarySection() {
       onTest.length ? `Validated on the test images, so that the last validation counts: ${onTest.join(', ')}. ` : '',
       data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' : ''
     ])
-  ];
-}
-
-// The table that `foldgrad grid` prints; its first row is the head.
-const cellName = cell => data.grid[cell + 1][0];
-
-function gridSection() {
-  if (!data.grid) return null;
-  const [head, ...rows] = data.grid;
-  const cells = rows.map(([name, ...numbers], i) => ({cells: [html`<span>${swatch(i)}${name}</span>`, ...numbers]}));
-  return [
-    html`<div class="card">${table(head, cells)}</div>`,
-    note(
-        'Best validations of the runs that ended well; of several the mean ± one standard deviation. foldgrad report ' +
-        'has more of each run.')
   ];
 }
 

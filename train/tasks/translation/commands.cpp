@@ -225,12 +225,7 @@ ExampleSet examples(const Model& model, const ModelData& data) {
       .inputs = [pairs](const auto& examples) { return batch_of(*pairs, examples).sentences.named(); },
       .digest = digest,
       .lengths =
-          [](const std::string& layer) { return layer.starts_with("encoder.") ? "source_lengths" : "input_lengths"; },
-      .length =
-          [pairs](std::int64_t i) {
-            return std::int64_t(std::max(pairs->source[std::size_t(i)].size(), pairs->target[std::size_t(i)].size()));
-          },
-      .longest = config_of(model).max_positions};
+          [](const std::string& layer) { return layer.starts_with("encoder.") ? "source_lengths" : "input_lengths"; }};
 }
 
 }  // namespace
