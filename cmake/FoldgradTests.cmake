@@ -88,20 +88,11 @@ function(foldgrad_tested_library library_out folder)
   set(${library_out} ${library} PARENT_SCOPE)
 endfunction()
 
-# Kernels of a single test are next to it: block_reduce_test.cpp with block_reduce_test_kernels.cu.
 function(foldgrad_add_test name library)  # sources follow
   add_executable(${name} ${ARGN})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD ${FOLDGRAD_PRECOMPILE})
   target_link_libraries(${name} PRIVATE foldgrad_harness ${library})
   target_precompile_headers(${name} REUSE_FROM foldgrad_harness)
-  string(REGEX REPLACE "\\.cpp(;|$)" "_kernels.cu\\1" kernels "${ARGN}")
-  file(GLOB kernels ${kernels})
-  if(kernels)
-    if(foldgrad_cuda STREQUAL EMULATE)
-      set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
-    endif()
-    foldgrad_add_kernels(${name} "${kernels}")
-  endif()
   if(library STREQUAL foldgrad_train)  # these also run the program
     add_dependencies(${name} foldgrad ${preloaded})
     target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="${foldgrad_test_build}/foldgrad"
@@ -169,11 +160,6 @@ foreach(folder ${folders})
   foldgrad_tested_library(library ${folder})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
   list(FILTER sources EXCLUDE REGEX ${foldgrad_left_out})
-  if(foldgrad_cuda STREQUAL OFF)  # leave out tests that have kernels
-    file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test_kernels.cu)
-    list(TRANSFORM kernels REPLACE "_kernels\\.cu$" ".cpp")
-    list(REMOVE_ITEM sources ${kernels})
-  endif()
   set(programs "")
   foreach(source ${sources})
     cmake_path(GET source PARENT_PATH directory)

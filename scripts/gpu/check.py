@@ -19,8 +19,8 @@ from shards import run_tests  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/kit"
 STAGE_SECONDS = 100
-# The engine's tests come first: a fault in the engine makes most other tests fail, too.
-BASICS = ["engine_cuda_test", "engine_cuda_runtime_test", "engine_test", "engine_gemm_test"]
+# These tests come first: a fault in the engine makes most other tests fail, too. The ladder tests its tensor cores.
+BASICS = ["engine_cuda_runtime_test", "engine_test", "engine_gemm_test", "ladder_test"]
 # Few examples of each property suffice, since faults that only occur on a GPU are in the kernels, not in rare examples.
 # Each test has few threads, since one process runs on each core.
 OF_TESTS = {"RC_PARAMS": "max_success=10", "OMP_NUM_THREADS": "2"}
@@ -105,7 +105,8 @@ class Check:
         self.tests |= results
         bad = [name for name, result in results.items() if result in ("failed", "not run")]
         alone = sum(result == "passed alone" for result in results.values())
-        self.note = f"{len(results)} tests, {alone} of them passed only alone, {len(bad)} failed or did not run"
+        self.note = (f"{len(results)} tests, {alone} of them passed only in a separate process, {len(bad)} failed or "
+                     "did not run")
         if bad:
             raise Failed("\n".join([self.note, *(f"  {results[name]}: {name}" for name in bad)]))
 
@@ -164,7 +165,7 @@ def sanitizer(check, tool):
 
 
 def fast(check):
-    """Times operations and a step with the fast kernels and with only the plain ones."""
+    """Times operations and a training step, with plain kernels only and with the fast ones."""
     plain = {}
     for options in (["--plain"], []):
         for program, wanted in {"ops_bench": "norm|attention|cross_entropy|softmax", "transformer_bench": "bf16"}.items():
@@ -240,12 +241,13 @@ def page(check):
 def main():
     parser = argparse.ArgumentParser(prog="gpu_check.sh", description=__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=", ".join(STAGES))
-    parser.add_argument("--out", type=Path, default=ROOT / "bench/results", help="(bench/results)")
-    parser.add_argument("--seconds", type=float, default=570, help="for all stages together (570)")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench/results",
+                        help="folder for the report (bench/results)")
+    parser.add_argument("--seconds", type=float, default=570, help="time limit for all stages together (570)")
     options = parser.parse_args()
     for name in options.stages:
         if name not in STAGES:
-            parser.error(f"no stage {name}; there are: {', '.join(STAGES)}")
+            parser.error(f"there is no stage {name}; there are: {', '.join(STAGES)}")
     if not (BUILD / "gpu_tests.txt").exists():
         print("gpu_check: no kit here; scripts/gpu_kit.sh makes one", file=sys.stderr)
         return 6

@@ -27,7 +27,7 @@ inline tiny::Tensor integers(int rows, int columns, tiny::Random& random) {
   return t;
 }
 
-// Converts t to a tensor of the engine, in which a single row has one axis and a single number has none.
+// Converts t to an engine tensor. A matrix with one row becomes a vector; a 1 x 1 matrix becomes a scalar.
 inline Tensor engine_tensor(const tiny::Tensor& t) {
   if (t.size() == 1) return Tensor::of<double>({}, t.values);
   return t.rows == 1 ? Tensor::of<double>({t.columns}, t.values) : Tensor::of<double>({t.rows, t.columns}, t.values);

@@ -55,9 +55,9 @@ TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
   }
 }
 
-// Between every two neighbours, numbers just below the middle round down, numbers just above it round up, and the
-// middle itself rounds to even. Doubles next to the middle are closer to it than any float is, so rounding to float
-// first would give the middle.
+// Between two neighbouring bf16 numbers, a number just below the midpoint rounds down, one just above it rounds up, and
+// the midpoint rounds to even. The midpoint is a float, and the float nearest to the doubles next to it: rounding these
+// to float first would give a tie.
 TEST(Bf16, RoundsOnceToNearestTiesToEven) {
   for (int bits = 0; bits < kInfinityBits; ++bits) {
     const int even = bits % 2 == 0 ? bits : bits + 1;

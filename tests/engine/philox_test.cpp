@@ -30,7 +30,7 @@ TEST(Philox, SeedStreamStepAndElementArePlacedInKeyAndCounter) {
 }
 
 RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
-  // Some cases begin just below element 2^35, where the block number exceeds its low 32-bit word.
+  // Some cases begin just below element 2^35, where the block number, element / 8, no longer fits into 32 bits.
   const auto base = *rc::gen::element<std::uint64_t>(0, (1ull << 35) - 128, 1ull << 40);
   const std::uint64_t first = base + 8 * *rc::gen::inRange<std::uint64_t>(0, 100);
   const Random random{*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint32_t>(),

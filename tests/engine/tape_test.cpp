@@ -218,7 +218,7 @@ TEST(Tape, DeepGraphsRunBackwardAndGiveTheirMemoryBack) {
   tape.backward(y, scalars({5}));
   EXPECT_EQ(values(tape.grad(x)), std::vector<double>{5});
   tape.clear();
-  // The remaining memory is that of x, one and y.
+  // The remaining memory belongs to x, one and y.
   EXPECT_EQ(memory::statistics(Device::cpu).current, before + 3 * 256);
 }
 

@@ -92,21 +92,24 @@ inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
   return value;
 }
 
-// Compares each parameter's gradient in f64 with central differences of fourth order, and restores the state before
-// each evaluation of the loss. The truncation error falls with h^4 and was about 1e-9; a wrong term would cause a far
-// larger error.
-inline void check_gradients(Model& model, const NamedTensors& inputs, double tolerance = 1e-7) {
+// Draws a random direction for each parameter, and compares the derivative of the loss along it, from the gradient in
+// f64, with central differences of fourth order. Restores the state before each evaluation of the loss.
+inline void check_gradients(Model& model, const NamedTensors& inputs) {
   const NamedTensors before = model.snapshot();
   backward(model, inputs, DType::f64);
   for (Parameter* p : model.parameters()) {
     ASSERT_TRUE(p->has_grad) << p->name;
-    const Tensor want = Tensor::empty(p->value.shape(), DType::f64);
-    for (std::int64_t i = 0; i < p->value.size(); ++i)
-      want.data<double>()[i] = derivative(p->value.data<double>()[i], 3e-4, [&] {
-        model.restore(before);
-        return loss_of(model, inputs);
-      });
-    EXPECT_TRUE(close(p->grad, want, tolerance)) << p->name;
+    const std::vector<double> at = p->value.values<double>(), g = p->grad.values<double>(),
+                              along = randn(p->value.shape(), 3).values<double>();
+    double got = 0, step = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) got += g[i] * along[i];
+    const double want = derivative(step, 1e-5, [&] {
+      for (std::size_t i = 0; i < at.size(); ++i) p->value.data<double>()[i] = at[i] + step * along[i];
+      model.restore(before);
+      return loss_of(model, inputs);
+    });
+    std::copy(at.begin(), at.end(), p->value.data<double>());
+    EXPECT_NEAR(got, want, 1e-7 * (1 + std::abs(want))) << p->name;
   }
 }
 
@@ -192,6 +195,15 @@ inline std::int64_t multiplications(Model& model) {
     }
   }
   return count;
+}
+
+// Checks the size of a model; `products` is the number of its multiplications.
+template <class M, class Config>
+void expect_sizes(const Config& config, std::int64_t parameters, std::int64_t products, std::size_t sites) {
+  M model(config, std::nullopt);
+  EXPECT_EQ(model.parameter_count(), parameters);
+  EXPECT_EQ(multiplications(model), products);
+  EXPECT_EQ(model.normalizers().size(), sites);
 }
 
 // Small configurations of a family, and inputs for them. few(normalizer) returns one configuration for each place where

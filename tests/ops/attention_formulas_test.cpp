@@ -3,13 +3,7 @@
 
 #include "emulation/sanitizers.h"
 #include "engine/memory.h"
-#include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
-#include "ops/matmul/matmul.h"
-#include "ops/permute/permute.h"
-#include "ops/positions/positions.h"
-#include "ops/reshape/reshape.h"
-#include "ops/softmax/softmax.h"
 #include "tests/harness/by_hand.h"
 #include "tests/ops/attention_cases.h"
 
@@ -54,33 +48,6 @@ TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
       [](auto& v) {
         return attention_packed(v[0], v[1], {.scale = 2}, Segments({2, 2}).to(v[0].device()));
       });
-}
-
-// Computes attention with a bias by matmul, learned_positions and softmax, which store all scores.
-Var composed(const Var& qkv, const Var& bias, std::int64_t heads, std::int64_t segments) {
-  const std::int64_t T = bias.shape()[2], G = bias.shape()[0], D = qkv.shape()[1] / (3 * heads);
-  const auto part = [&](std::int64_t k) {  // [segments heads, T, D]
-    const Var columns = slice(qkv, 1, k * heads * D, (k + 1) * heads * D);
-    return reshape(permute(reshape(columns, {segments, T, heads, D}), {0, 2, 1, 3}), {segments * heads, T, D});
-  };
-  const Var products = scale(matmul(part(0), permute(part(1), {0, 2, 1})), 1 / std::sqrt(double(D)));
-  const std::int64_t groups = segments / G, size = G * heads * T * T;
-  const Var scores = learned_positions(reshape(products, {groups, 1, size}), reshape(bias, {1, size}));
-  const Var y = matmul(softmax(reshape(scores, {segments * heads, T, T})), part(2));
-  return reshape(permute(reshape(y, {segments, heads, T, D}), {0, 2, 1, 3}), {segments * T, heads * D});
-}
-
-TEST(Attention, WithABiasItIsTheSoftmaxOfTheirSum) {
-  const std::vector<Tensor> in{randn({6 * 16, 3 * 2 * 4}, 1), randn({3, 2, 16, 16}, 2)};
-  const Tensor dy = cotangent({6 * 16, 2 * 4});
-  const OpResult want = results_of([](auto& v) { return composed(v[0], v[1], 2, 6); }, in, dy, DType::f64, Device::cpu);
-  for (Device device : devices()) {
-    const OpResult got = results_of(
-        [](auto& v) { return attention_packed(v[0], v[1], {.heads = 2}, Segments::equal(6, 16).to(v[0].device())); },
-        in, dy, DType::f64, device);
-    EXPECT_TRUE(close(got.y, want.y, 1e-13)) << name(device);
-    for (int k : {0, 1}) EXPECT_TRUE(close(got.grads[k], want.grads[k], 1e-13)) << name(device) << ", operand " << k;
-  }
 }
 
 // Evaluates the formulas for one head without blocks, and adds the results to `out`. The softmax's gradient has its

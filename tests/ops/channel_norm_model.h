@@ -255,7 +255,7 @@ class ChannelNormModel {
   bool has_ema() const {
     return o.backward == BackwardAverage::exponential || o.backward == BackwardAverage::arithmetic_exponential;
   }
-  // Computes psi from the gradient statistic G, and the state that backward passes write. [UN-17]
+  // Returns psi for the gradient statistic G, and updates the state of backward passes, win_g and psi_ema. [UN-17]
   Real backward(int c, Real G) {
     if (o.clamped_variance && q[c] < Real(o.eps)) return 0;  // the root is a constant there
     const bool flag = out.outlier[c], skip = flag || (single() && released());

@@ -207,7 +207,7 @@ Reached follow(const ChannelNormHistory& h, Device device) {
   return reached;
 }
 
-TEST(ChannelNormModel, TenThousandHistories) {
+TEST(ChannelNormModel, UN_14_MABN_1_TenThousandHistories) {
   check_property(10000, [] { follow(*any_history<ChannelNormKind>(), Device::cpu); });
 }
 TEST(ChannelNormModel, HistoriesReachWhatTheyPromise) {

@@ -1,5 +1,7 @@
 #include "ops/positions/positions.h"
 
+#include <numeric>
+
 #include "ops/segments/segments.h"
 #include "tests/harness/by_hand.h"
 
@@ -103,6 +105,20 @@ TEST(Positions, POS_4_POS_5_WorkedByHand) {
                   .dy = {1, 2, 4, 8},
                   .gradients = {{1, 2, 4, 8}, {5, 10, 0}}},
                  with_learned);
+}
+
+// A GPU's grid has at most 65,535 blocks in y, so some blocks take two rows. Rows of 129 columns are too long for a
+// block to take two at once.
+TEST(Positions, POS_4_MoreRowsThanAGridHasBlocks) {
+  const Shape shape = {1, 65537, 129};
+  std::vector<float> values(shape.elements());
+  std::iota(values.begin(), values.end(), 0.0f);
+  const Tensor table = Tensor::of({65537, 129}, values);
+  for (const Device device : devices()) {
+    Tape tape;
+    const Var x = tape.constant(Tensor::zeros(shape, DType::f32, device));
+    EXPECT_EQ(learned_positions(x, tape.constant(table.to(device))).value().values<float>(), values) << name(device);
+  }
 }
 
 }  // namespace

@@ -29,10 +29,11 @@ OpError table_error(const char* message, std::int64_t width, double theta) {
   return {message, [=](Tape&) { RotaryTable(3, width, theta, DType::f32); }};
 }
 
+// The last case has more rows than a GPU's grid has blocks in z, so some blocks take two rows.
 const RegisterOp kRotary({
     .name = "rotary",
     .cases = {rotary_case(7, 3, 4, 1), rotary_case(5, 1, 2, 0), rotary_case(4, 2, 6, 2), rotary_case(0, 2, 4, 1),
-              rotary_case(3, 300, 2, 100), rotary_case(70, 3, 66, 1)},
+              rotary_case(3, 300, 2, 100), rotary_case(70, 3, 66, 1), rotary_case(65537, 1, 2, 0)},
     .errors = {rotary_error("rotary: x must be [N, H D] for heads of D = 4 columns, got [2, 6]", {2, 6}, {0, 1}, 4),
                rotary_error("rotary: x must be [N, H D] for heads of D = 4 columns, got [2, 2, 4]", {2, 2, 4}, {0}, 4),
                rotary_error("rotary: columns must be a multiple of 4 and at most 8, got 6", {2, 8}, {0, 1}, 6),

@@ -3,8 +3,6 @@
 
 #include "tests/realdata/real_data.h"
 #include "train/data/lines.h"
-#include "train/tasks/translation/batches.h"
-#include "train/tasks/translation/bleu.h"
 #include "train/tasks/translation/bpe.h"
 #include "train/tasks/translation/dictionary.h"
 
@@ -62,44 +60,6 @@ TEST_F(Iwslt14, BpeAndDictionariesGiveThePublishedNumbers) {
     check(text.source, de, want_de);
     check(text.target, en, want_en);
   }
-}
-
-// A batch has about 4096 tokens on its longer side, including padding. Less than 20 % of all tokens are padding, so
-// sentences are sorted by length.
-TEST_F(Iwslt14, BatchesHoldMostlyTokens) {
-  Bpe bpe(data_ / "fairseq.bpe10k.code");
-  const Dictionary de = Dictionary::read(data_ / "fairseq.dict.de.txt"),
-                   en = Dictionary::read(data_ / "fairseq.dict.en.txt");
-  const ParallelText text = read_parallel_text(data_.path(), "valid", "de", "en");
-  EncodedPairs pairs;
-  for (std::size_t i = 0; i < text.source.size(); ++i) {
-    pairs.source.push_back(de.encode(bpe.apply(text.source[i])));
-    pairs.target.push_back(en.encode(bpe.apply(text.target[i])));
-  }
-  Batches batches(pairs, {.max_tokens = 4096});
-  std::int64_t tokens = 0, entries = 0, rows = 0;
-  for (std::int64_t i = batches.per_epoch(); i > 0; --i) {
-    const Batch batch = batches.next();
-    tokens += batch.source_tokens() + batch.target_tokens();
-    const TranslationBatch& s = batch.sentences;
-    entries += std::int64_t(batch.pairs.size()) * (s.source.rows.longest() + s.input.rows.longest());
-    rows += std::int64_t(batch.pairs.size());
-  }
-  EXPECT_EQ(tokens, 182592 + 178622);
-  EXPECT_EQ(rows, 7283);
-  EXPECT_GT(double(tokens) / double(entries), 0.8);
-}
-
-// Compares the test set with itself, and with itself shifted by one line.
-TEST_F(Iwslt14, ScoresOfAWholeTestSet) {
-  const std::vector<std::string> lines = read_lines(data_ / "test.en");
-  EXPECT_EQ(multi_bleu(lines, lines).text,
-            "BLEU = 100.00, 100.0/100.0/100.0/100.0 (BP=1.000, ratio=1.000, hyp_len=131156, ref_len=131156)");
-  std::vector<std::string> moved(lines.begin() + 1, lines.end());
-  moved.push_back(lines[0]);
-  EXPECT_EQ(sacre_bleu(moved, lines).text,
-            "BLEU = 4.40 21.4/5.0/2.6/1.3 (BP = 1.000 ratio = 1.000 hyp_len = 141115 ref_len = 141115)");
-  EXPECT_EQ(chrf(moved, lines).text, "chrF2 = 18.40");
 }
 
 }  // namespace

@@ -9,9 +9,8 @@ namespace foldgrad::testing {
 
 constexpr std::int64_t kWords = 5, kFirstWord = 4;
 
-// Returns sentences to copy: the numbers begin, begin + step, ... below 2000, each written as its 1 to 5 digits in base
-// 5. In this base no single digit shows whether a number is even, so a model can learn from odd numbers and be scored
-// on even ones.
+// Returns sentences to copy: the numbers begin, begin + step, ... below 2000, each written in base 5, with 1 to 5
+// digits.
 inline EncodedPairs copies(std::int64_t begin, std::int64_t step) {
   EncodedPairs pairs;
   for (std::int64_t n = begin; n < 2000; n += step) {

@@ -1,4 +1,4 @@
-// Tests every family: training, agreement of CPU and CUDA, dropout, batches split among ranks, and folding.
+// Tests every family: training, gradients, agreement of CPU and CUDA, dropout, batches split among ranks, and folding.
 #include "engine/contains.h"
 #include "engine/parallel/team.h"
 #include "tests/models/gpt/tiny_gpt.h"
@@ -28,6 +28,19 @@ TYPED_TEST(Families, TrainWithEveryNormalizer) {
                      Kinds<TypeParam>::inputs(config));
     }
   }
+}
+
+// un is in its warm-up, where dx is exact. ReLU and max pooling have kinks, but with these random numbers no step of
+// the difference quotients crosses one.
+TYPED_TEST(Families, Gradients) {
+  for (const char* normalizer : {"ln", "un", "deepnorm"})
+    for (auto config : Kinds<TypeParam>::all(normalizer)) {
+      SCOPED_TRACE(describe(config));
+      config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
+      if constexpr (requires { config.token_dropout; }) config.token_dropout = 0.3;
+      if (config.normalizer == "un") config.normalizer_options = {{"warmup", "100"}};
+      check_gradients_of<TypeParam>(config);
+    }
 }
 
 TYPED_TEST(Families, CudaIsTheCpu) {

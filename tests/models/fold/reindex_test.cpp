@@ -1,4 +1,5 @@
-// Tests that maps pass permuted rows, but not rows that are merged with their neighbours.
+// Tests that a map is folded across a permutation of rows, but not across a merge of neighbouring rows or a permutation
+// of channels.
 #include "ops/reindex/reindex.h"
 
 #include "ops/permute/permute.h"

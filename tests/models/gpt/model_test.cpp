@@ -1,4 +1,4 @@
-// Compares a decoder-only Transformer with one built by hand, and tests its gradients and its folded form.
+// Compares a decoder-only Transformer with one built by hand, and tests its folded form.
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -93,25 +93,6 @@ TEST(Gpt, GPT_1_GPT_2_GPT_3_IsTheModelAssembledByHand) {
     EXPECT_NEAR(loss_of(*model, inputs), loss, 1e-13 * loss);
   }
 }
-
-TEST(Gpt, GradientsWithDropout) {
-  GptConfig config = tiny_gpt();
-  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
-  check_gradients_of<Gpt>(config);
-}
-TEST(Gpt, GradientsWithUnInItsWarmUpSinesAndAProjectionOfItsOwn) {
-  GptConfig config = tiny_gpt("un");
-  config.normalizer_options = {{"warmup", "100"}};
-  config.positions = "sinusoidal", config.tied = false, config.output_bias = true;
-  check_gradients_of<Gpt>(config);
-}
-TEST(Gpt, GradientsInLlamasForm) {
-  GptConfig config = tiny_llama("dyt");
-  config.dropout = config.activation_dropout = 0.2;
-  config.normalizer_options = {{"attention_alpha", "0.8"}, {"bias", "0"}};
-  check_gradients_of<Gpt>(config);
-}
-TEST(Gpt, GradientsWithDeepNorm) { check_gradients_of<Gpt>(tiny_gpt("deepnorm", /*pre_norm=*/false)); }
 
 TEST(Gpt, GPT_1_EmbeddingsWithTheirPositionsAreDropped) {
   for (GptConfig config : gpt_kinds("none")) {

@@ -1,4 +1,4 @@
-// Tests image classifiers of every family: gradients, folding, and the operations that remain at each site.
+// Tests image classifiers of every family: empty batches, folding, and the operations that remain at each site.
 #include "engine/device.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/power_norm/power_norm.h"
@@ -7,46 +7,6 @@
 
 namespace foldgrad::testing {
 namespace {
-
-// ReLU and max pooling have kinks. Every input of a ReLU is farther from 0, and every two inputs of a maximum are
-// farther apart, than a step of the difference quotient moves them, so no step crosses a kink.
-TEST(VitGradients, WithAClassTokenAndDropout) {
-  VitConfig config = tiny_vit("ln");
-  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
-  config.qkv_bias = true;
-  check_gradients_of<Vit>(config);
-}
-TEST(VitGradients, WithTheNormalizedMeanOfTokensAndUnInItsWarmUp) {
-  VitConfig config = tiny_vit("un");
-  config.pooling = "mean", config.fc_norm = true;
-  config.normalizer_options = {{"warmup", "100"}};
-  check_gradients_of<Vit>(config);
-}
-TEST(VitGradients, WithPostNorm) { check_gradients_of<Vit>(tiny_vit("deepnorm", /*pre_norm=*/false)); }
-
-TEST(CctGradients, AsPublished) {
-  CctConfig config = tiny_cct("ln", "cct", "cct");
-  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
-  check_gradients_of<Cct>(config);
-}
-TEST(CctGradients, WithAHybridStemAndUnInItsWarmUp) {
-  CctConfig config = tiny_cct("un", "hybrid");
-  config.normalizer_options = {{"warmup", "100"}};
-  check_gradients_of<Cct>(config);
-}
-
-TEST(SwinGradients, WithShiftedWindowsAndDropout) {
-  SwinConfig config = tiny_swin("ln");
-  config.image_size = 4, config.patch = 1, config.width = config.ffn_width = 4, config.heads = 1;
-  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
-  check_gradients_of<Swin>(config);
-}
-TEST(SwinGradients, WithUnInItsWarmUp) {
-  SwinConfig config = tiny_swin("un");
-  config.image_size = 4, config.patch = 1, config.width = config.ffn_width = 4, config.heads = 1;
-  config.normalizer_options = {{"warmup", "100"}}, config.reduction_bias = true;
-  check_gradients_of<Swin>(config);
-}
 
 template <class M>
 class ImagesOnADevice : public ::testing::Test {};

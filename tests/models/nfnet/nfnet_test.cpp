@@ -147,8 +147,6 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
             "nfnet: normalizer must not require post-norm, got deepnorm");
 }
 
-// Compares the derivative along a random direction in each parameter, since central differences for each of 4,000
-// numbers would take too long.
 TEST(NfNet, Gradients) {
   NfNetConfig bn = tiny_nfnet();
   bn.normalizer = "bn", bn.standardization = "none";
@@ -157,21 +155,7 @@ TEST(NfNet, Gradients) {
     config.dropout = 0.2, config.drop_path = 0.6;
     NfNet model(config, 1, DType::f64);
     randomize(model, 10);
-    const NamedTensors inputs = images_of(config), before = model.snapshot();
-    backward(model, inputs, DType::f64);
-    for (Parameter* p : model.parameters()) {
-      const std::vector<double> at = p->value.values<double>(), g = p->grad.values<double>(),
-                                along = randn(p->value.shape(), 3).values<double>();
-      double got = 0, step = 0;
-      for (std::size_t i = 0; i < at.size(); ++i) got += g[i] * along[i];
-      const double want = derivative(step, 1e-5, [&] {
-        for (std::size_t i = 0; i < at.size(); ++i) p->value.data<double>()[i] = at[i] + step * along[i];
-        model.restore(before);
-        return loss_of(model, inputs);
-      });
-      std::copy(at.begin(), at.end(), p->value.data<double>());
-      EXPECT_NEAR(got, want, 1e-7 * (1 + std::abs(want))) << p->name;
-    }
+    check_gradients(model, images_of(config));
   }
 }
 

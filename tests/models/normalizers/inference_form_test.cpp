@@ -61,7 +61,8 @@ struct FormOfRow {
   }
 };
 
-// Trains for five steps, then compares. Each sample has one token, so that statistics of samples are those of rows.
+// Trains for five steps, then compares. Each sample has one token, so that statistics of a sample equal statistics of
+// its row.
 void expect_its_form(Normalizer& norm) {
   randomize(norm);
   for (unsigned t = 0; t < 5; ++t) train_step(norm, t);

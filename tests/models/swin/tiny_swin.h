@@ -24,7 +24,7 @@ struct Kinds<Swin> {
   static std::vector<SwinConfig> all(const std::string& normalizer) {
     std::vector<SwinConfig> kinds = few(normalizer);
     for (SwinConfig config : few(normalizer)) {
-      config.qkv_bias = false, config.fc_norm = true;
+      config.qkv_bias = false, config.fc_norm = config.reduction_bias = true;
       kinds.push_back(config);
     }
     return kinds;

@@ -147,7 +147,7 @@ TEST(FixNorm, FN_1_IsTheModelWithDividedRows) {
 TEST(FixNorm, FN_1_SN_2_Gradients) {
   Transformer model(fixnorm_config("all"), 1, DType::f64);
   randomize(model, 10);
-  check_gradients(model, translation_batch().named(), 1e-6);
+  check_gradients(model, translation_batch().named());
 }
 
 TEST(FixNorm, BeginsUniformWithinAHundredth) {

@@ -14,10 +14,9 @@ Tensor encoded_by_tape(Transformer& model, const TranslationBatch& batch) {
 }
 
 // Makes a model in f64, with random weights and statistics from a training pass.
-std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const TranslationBatch& batch,
-                                          double deviation = 0.3) {
+std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const TranslationBatch& batch) {
   auto model = std::make_unique<Transformer>(config, 1, DType::f64);
-  randomize(*model, 10, deviation);
+  randomize(*model, 10);
   Tape tape;
   model->loss(batch, {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .step = 1}, 0);
   return model;
@@ -37,12 +36,11 @@ TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
 
 // Compares inference with the tape on each device. The tolerance allows for another order of sums, which is the only
 // difference.
-void expect_the_same(const TransformerConfig& config, const std::vector<Device>& on = devices(),
-                     double deviation = 0.3) {
+void expect_the_same(const TransformerConfig& config) {
   const TranslationBatch batch = translation_batch();
-  const auto model = random_model(config, batch, deviation);
-  for (const Device device : on) {
-    SCOPED_TRACE(fmt::format("{}, {}, {}", config.normalizer, config.width, name(device)));
+  const auto model = random_model(config, batch);
+  for (const Device device : devices()) {
+    SCOPED_TRACE(fmt::format("{}, {}", config.normalizer, name(device)));
     const auto there = model->copy(DType::f64, device);
     const InferenceTransformer inference(as_transformer(*there, "the test"));
     const Tensor encoded = inference.encode(batch.source);
@@ -57,19 +55,6 @@ TEST(InferenceTransformer, IsTheModelWithEveryNormalizer) {
   for (const NormalizerInfo& info : normalizers())
     for (bool pre_norm : {true, false})
       if (info.name != "deepnorm" || !pre_norm) expect_the_same(config_for(info.name, pre_norm));
-}
-
-// The rows have 8 channels more than 256 and 512, which vectorized loops may treat separately. Each channel has its own
-// gain, bias and values.
-TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
-  for (const char* normalizer : {"bn", "centernorm", "ln", "rmsnorm"})
-    for (std::int64_t width : {264, 520}) {
-      TransformerConfig config = tiny_config(normalizer);
-      config.width = width;
-      config.heads = 8;
-      config.ffn_width = 6;
-      expect_the_same(config, {Device::cpu}, /*deviation=*/0.05);
-    }
 }
 
 // 70 sentences have only 11 different tokens, so the first layer computes queries, keys and values once per token, for
@@ -108,21 +93,6 @@ TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   expect_the_same(config);
 }
 
-// No map may be skipped: with gains of 1 it still adds biases, and with biases of 0 it still scales.
-TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
-  const TranslationBatch batch = translation_batch();
-  for (const char* constant : {"weight", "bias"})
-    for (bool pre_norm : {true, false}) {
-      const auto model = random_model(config_for("affine", pre_norm), batch);
-      for (Normalizer* norm : model->normalizers())
-        for (Parameter* p : norm->parameters())
-          if (p->name.ends_with(constant)) p->value.copy_from(Tensor::full({8}, constant[0] == 'w', DType::f64));
-      EXPECT_TRUE(
-          close(logits_by_steps(InferenceTransformer(*model, DType::f64), batch), logits_by_tape(*model, batch), 1e-11))
-          << constant;
-    }
-}
-
 // In f32, each of a dozen sublayers rounds 24 times; we saw differences of 3e-6. In bf16, weights and operands of
 // products have 8 significant bits, and their errors of about 2^-9 each add up like a random walk. We saw 0.03 for
 // logits with a standard deviation of 1.6, and 0.05 on a device, where the stream is bf16, too. A mistake in the
@@ -146,16 +116,6 @@ TEST(InferenceTransformer, LowerPrecisionIsClose) {
         }
       }
     }
-}
-
-TEST(InferenceTransformer, EqualCallsGiveEqualBits) {
-  const TranslationBatch batch = translation_batch();
-  for (DType dtype : {DType::f32, DType::bf16}) {
-    Transformer model(config_for("ln", true), 1);
-    const InferenceTransformer inference(model, dtype);
-    const Tensor first = logits_by_steps(inference, batch);
-    EXPECT_TRUE(identical(logits_by_steps(InferenceTransformer(model, dtype), batch), first));
-  }
 }
 
 TEST(InferenceTransformer, Messages) {

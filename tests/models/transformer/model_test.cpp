@@ -13,25 +13,6 @@
 namespace foldgrad::testing {
 namespace {
 
-TEST(Transformer, GradientsWithPostNorm) {
-  TransformerConfig config = tiny_config("ln", /*pre_norm=*/false);
-  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
-  check_gradients_of<Transformer>(config);
-}
-TEST(Transformer, GradientsWithUnInItsWarmUp) {
-  TransformerConfig config = tiny_config("un");
-  config.normalizer_options = {{"warmup", "100"}};
-  config.share_embeddings = "decoder";
-  config.dropout = config.activation_dropout = 0.2;
-  check_gradients_of<Transformer>(config);
-}
-TEST(Transformer, GradientsWithDeepNormAndTablesOfTheirOwn) {
-  TransformerConfig config = tiny_config("deepnorm", /*pre_norm=*/false);
-  config.share_embeddings = "none";
-  config.activation = "silu";
-  check_gradients_of<Transformer>(config);
-}
-
 // An independent forward pass from plain operations: pre-norm, one table of embeddings, gelu, and no dropout.
 class TransformerByHand {
  public:
@@ -157,15 +138,6 @@ TEST(Transformer, PostNormNormalizesTheSumWithAScaledResidual) {
   const Var sum = add(scale(x, sublayer.constants().scale), sublayer.out(branch, pass));
   EXPECT_TRUE(close(sublayer(x, Segments({2}), pass, [&](const Var&) { return branch; }).value(),
                     sublayer.norm->apply(sum, {}).value(), 1e-14));
-}
-
-TEST(Transformer, RestoreRefusesWhatIsNotItsState) {
-  Transformer model(tiny_config("un"), 1);
-  NamedTensors snapshot = model.snapshot();
-  EXPECT_EQ(message_of([&] { model.restore(snapshot); }), "no error");
-  snapshot.erase("decoder.layer_norm.run_var");
-  EXPECT_EQ(message_of([&] { model.restore(snapshot); }),
-            "transformer: the saved state has no decoder.layer_norm.run_var");
 }
 
 }  // namespace

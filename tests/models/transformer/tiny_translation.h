@@ -37,9 +37,20 @@ struct Kinds<Transformer> {
     }
     return kinds;
   }
+  static std::vector<TransformerConfig> all(const std::string& normalizer) {
+    std::vector<TransformerConfig> kinds;
+    for (TransformerConfig config : few(normalizer))
+      for (const char* share : {"all", "decoder", "none"}) {
+        config.share_embeddings = share;
+        config.activation = share == std::string("none") ? "silu" : "gelu";
+        kinds.push_back(config);
+      }
+    return kinds;
+  }
 };
 inline std::string describe(const TransformerConfig& config) {
-  return config.normalizer + (config.pre_norm ? ", pre-norm" : ", post-norm") + options_of(config);
+  return config.normalizer + (config.pre_norm ? ", pre-norm, " : ", post-norm, ") + config.share_embeddings +
+         options_of(config);
 }
 
 // Runs a forward pass on a tape, and returns the logits of batch.input's tokens, [tokens, vocabulary] in f64.

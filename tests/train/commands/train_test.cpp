@@ -41,14 +41,19 @@ TEST_F(TrainCommand, TellsScoresSamplesAndLayers) {
   EXPECT_TRUE(contains(run.out, "\n" + files_ / "run/checkpoints/" + best));
 }
 
+// At this rate no weight moves, so no later validation is better than the first. Only the best and the last checkpoint
+// are saved.
 TEST_F(TrainCommand, StopsWhenPatienceEnds) {
   const ProgramResult run = train("run",
                                   "--set train.lr=1e-30 --set train.initial_lr=0 --set validate.every=1 "
-                                  "--set norm.name=ln --set validate.patience=2");
+                                  "--set norm.name=ln --set validate.patience=2 --set output.save_every=9 "
+                                  "--set output.keep=1");
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(contains(run.err, "stopped at step 3: 2 validations without a better score\n"));
   EXPECT_EQ(bytes("run/checkpoints/LATEST"), "step-00000003\n");
   EXPECT_EQ(bytes("run/checkpoints/BEST"), "step-00000001\n");
+  EXPECT_TRUE(exists("run/checkpoints/step-00000001"));
+  EXPECT_FALSE(exists("run/checkpoints/step-00000002"));
 }
 
 TEST_F(TrainCommand, Divergence) {

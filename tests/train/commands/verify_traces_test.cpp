@@ -124,29 +124,6 @@ TEST(VerifyTraces, ToleranceDecides) {
   EXPECT_EQ(changed.run("--dtype f32").exit_code, 0);
 }
 
-// The options in the metadata reach the normalizer: with another value the replay differs.
-TEST(VerifyTraces, MetadataIsUsed) {
-  const std::vector<std::array<const char*, 3>> changes{
-      {"un_paper_0", "window", "3"},       {"un_paper_0", "warmup", "9"},
-      {"un_paper_0", "alpha", "0.8"},      {"un_paper_0", "eps", "1e-3"},
-      {"un_paper_0", "filtration", "0"},   {"un_paper_0", "granularity", "channel"},
-      {"un_paper_0", "mode", "reference"}, {"un_paper_3", "hold_on_skip", "0"},
-      {"un_paper_2", "masked", "0"},       {"mabn_1", "start_iters", "0"},
-      {"mabn_3", "masked", "0"},           {"pn_0", "groups", "2"},
-      {"un_paper_10", "ddof", "0"}};
-  for (const auto& [golden, key, value] : changes) {
-    const Changed changed(golden, [&, key = key, value = value](SafetensorsFile& f) {
-      f.metadata[key] = value;
-      // The arrays must match the changed option, or the trace would be malformed. Other tests cover that.
-      if (key == std::string("window"))
-        for (const char* ring : {"state.win_sq", "state.win_g"})
-          f.tensors[ring] = Tensor::zeros({30, 3, f.tensors.at("gamma").size()}, DType::f64);
-      if (key == std::string("masked")) f.tensors.erase("mask");
-    });
-    EXPECT_GT(changed.replay().largest(), 1e-12) << golden << " with " << key << " = " << value;
-  }
-}
-
 template <class Change>
 void expect_malformed(const std::string& golden, const std::string& want, const Change& change) {
   const Changed changed(golden, change);

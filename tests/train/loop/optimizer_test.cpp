@@ -77,17 +77,6 @@ TEST(Optimizer, SGD_1_SGD_2_SGD_3_SGD_4_SgdIsPyTorchs) {
   expect_three_steps(Sgd{0.9, true}, 0.01, {0.7055060497191, -1.8936348233807, 0.3948865946480499});
 }
 
-// beta1 = 1/2, beta2 = 3/4, eps = 1 and g = 2 give m = 1 and v = 1. The corrected rate is lr sqrt(1/4) / (1/2) = lr =
-// 1/8. The decay lowers p by wd lr p = 1/2 * 1/8 * 16 = 1, and the step by 1/8 * 1 / (1 + 1) = 1/16.
-TEST(Optimizer, ADAM_3_WorkedByHand) {
-  for (Device device : devices()) {
-    Model model;
-    model.add(Tensor::of<double>({1}, {16}, device), Tensor::of<double>({1}, {2}, device));
-    Optimizer(Adam{0.5, 0.75, 1}, {{model.all(), 0.5}}).step(0.125);
-    EXPECT_EQ(model.parameters[0].value.item(), 16 - 1 - 1.0 / 16);
-  }
-}
-
 // --- Compares with reference code for one scalar in long double, written like fairseq's and PyTorch's: decay first,
 // then the step.
 
@@ -152,7 +141,7 @@ void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device devic
     ASSERT_TRUE(close(model.parameters[k].value, Tensor::of({std::int64_t(want[k].size())}, want[k]), tolerance)) << k;
 }
 
-TEST(Optimizer, EqualsScalarModels) {
+TEST(Optimizer, ADAM_3_EqualsScalarModels) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64}) {
       expect_model(Adam{0.9, 0.98, 1e-2}, ScalarAdam{true, 0.9L, 0.98L, 1e-2L}, device, dtype);

@@ -1,11 +1,9 @@
 #include "train/runs/directory.h"
 
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <limits>
 
 #include "engine/files/file.h"
@@ -61,23 +59,6 @@ TEST_F(EventLogTest, GoesOnBehindWhatIsLeftOfIt) {
   EXPECT_EQ(read_bytes(path), next + "{\"step\":3}\n");
   EXPECT_EQ(error_of<FileError>([&] { EventLog log(files_ / "no/log", 0); }),
             "@no/log: cannot be opened: No such file or directory");
-}
-
-TEST_F(EventLogTest, EndsWithAWholeLineWhenTheDiskIsFull) {
-  EventLog log(files_ / "log.jsonl", 0);
-  log.write({{"step", 1}});
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before;
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit limit = {15, before.rlim_max};  // leaves four bytes for the next line
-  setrlimit(RLIMIT_FSIZE, &limit);
-  const std::string refusal = error_of<FileError>([&] { log.write({{"step", 2}}); });
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(refusal, "@log.jsonl: cannot be written: File too large");
-  EXPECT_EQ(bytes("log.jsonl"), "{\"step\":1}\n");
-  log.write({{"step", 3}});
-  EXPECT_EQ(bytes("log.jsonl"), "{\"step\":1}\n{\"step\":3}\n");
 }
 
 TEST_F(RunDirectoryTest, HoldsConfigurationCommandsAndEnvironment) {

@@ -6,41 +6,17 @@
 
 #include "tests/train/fuzz/fuzz.h"
 #include "tests/train/spawned_program.h"
+#include "tests/train/tiny_run.h"
 
 namespace foldgrad::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kConfig = R"([model]
-width = 8
-ffn_width = 8
-heads = 1
-encoder_layers = 1
-decoder_layers = 1
-max_positions = 64
-[norm]
-name = "un"
-[norm.un]
-warmup = 1
-window = 2
-[data]
-task = "numbers"
-train_pairs = 12
-valid_pairs = 2
-[train]
-steps = 2
-max_tokens = 64
-warmup = 2
-[validate]
-every = 2
-beam = 1
-max_length_b = 2
-[output]
-log_every = 1
-save_every = 1
-keep = 2
-)";
+// Two updates with a checkpoint after each; the second one is also validated.
+constexpr const char* kTwoUpdates =
+    "--set validate.every=2 --set validate.beam=1 --set validate.max_length_b=2 --set output.log_every=1 "
+    "--set output.save_every=1 --set output.keep=2";
 
 constexpr int kKill = 0;
 
@@ -49,20 +25,16 @@ struct Fault {
   int error = kKill;
 };
 
-class RunFaults : public ProgramFiles {
+class RunFaults : public TinyRun {
  protected:
-  RunFaults() {
-    write("c.toml", kConfig);
-    EXPECT_EQ(train("whole"), 0) << bytes("err");
-  }
+  RunFaults() { EXPECT_EQ(train("whole"), 0) << bytes("err"); }
 
   // Trains for `steps` updates in total. Returns the exit code, or minus the number of the signal.
   int train(const std::string& run, const Fault& fault = {}, int steps = 2) {
     const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
     SpawnedProgram program(
-        filled(fmt::format("train @c.toml --out @{} --resume --set train.steps={} >@out 2>@err", run, steps)),
+        filled(arguments(run, fmt::format("--resume --set train.steps={} {} >@out 2>@err", steps, kTwoUpdates))),
         [&] {
-          set("OMP_NUM_THREADS", "1");
           set("FAULTS_BELOW", files_ / run);
           set("FAULTS_AT", std::to_string(fault.at));
           set("FAULTS_ERROR", std::to_string(fault.error));

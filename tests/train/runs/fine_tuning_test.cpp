@@ -35,9 +35,6 @@ class FineTuning : public AnyFamilyRun {
     EXPECT_FALSE(exists(fmt::format("run{}", runs_ - 1))) << settings;
     return said;
   }
-  NamedTensors model_of(const std::string& run) const {
-    return read_safetensors(find_model_directory(files_ / run) + "/model.safetensors").tensors;
-  }
 
   std::optional<Pretrained> from_;
   std::string account_;
@@ -67,13 +64,6 @@ TEST_F(FineTuning, OfEveryFamilyBeginsWithTheBitsAndTheScoresOfTheModel) {
                             files_ / "run/checkpoints/step-00000003", reset ? "restart at 0" : "continue"));
     }
   }
-}
-
-TEST_F(FineTuning, WithoutARateValidatesAsTheModelDoes) {
-  ASSERT_EQ(train("run", "norm.name=ln"), 0);
-  ASSERT_EQ(train("still", "norm.name=ln;train.rates=[\"*=0\"]" + from()), 0);
-  EXPECT_TRUE(same_bits(model_of("still"), model_of("run")));
-  EXPECT_EQ(timeless_events("still", "validate").back(), timeless_events("run", "validate").back());
 }
 
 TEST_F(FineTuning, KeepsTheVocabularyOfTheModel) {
@@ -148,28 +138,6 @@ TEST_F(FineTuning, ResumesWithTheSameBitsAndWithoutTheModel) {
   EXPECT_FALSE(starts[1].contains("from"));
   EXPECT_EQ(starts[0].at("learning_rates"), starts[1].at("learning_rates"));
   EXPECT_TRUE(contains(bytes("part/config.toml"), "freeze = [\"tokenizer.*\"]\n"));
-}
-
-TEST_F(FineTuning, FrozenParametersStayAndStatisticsRunOn) {
-  ASSERT_EQ(train("run"), 0);
-  ASSERT_EQ(train("tuned", "train.freeze=[\"blocks.*\", \"norm.*\"];train.weight_decay=0.5" + from()), 0);
-  const NamedTensors before = model_of("run");
-  for (const auto& [name, tensor] : model_of("tuned"))
-    EXPECT_EQ(identical(tensor, before.at(name)), name.starts_with("blocks.") || name.starts_with("norm.")) << name;
-  const std::string at = find_model_directory(files_ / "tuned");
-  for (const auto& [name, tensor] : read_safetensors(at + "/optimizer.safetensors").tensors)
-    EXPECT_FALSE(contains(name, "blocks.") || contains(name, "norm.")) << name;
-  const NamedTensors state = load_model(files_ / "tuned")->statistics(), old = load_model(files_ / "run")->statistics();
-  EXPECT_EQ(state.size(), 3u);
-  for (const auto& [name, tensor] : state) EXPECT_FALSE(identical(tensor, old.at(name))) << name;
-}
-
-// Half of 0.02 is 0.01 to the last bit.
-TEST_F(FineTuning, AFactorOfAllRatesIsOneOfTheLearningRate) {
-  const std::string sgd = "train.optimizer=sgd;train.momentum=0.9;train.schedule=constant;";
-  ASSERT_EQ(train("factor", sgd + "train.lr=0.02;train.initial_lr=0.002;train.rates=[\"*=0.5\"]"), 0);
-  ASSERT_EQ(train("lower", sgd + "train.lr=0.01;train.initial_lr=0.001"), 0);
-  expect_same_numbers("factor", "lower", "step-00000003");
 }
 
 TEST_F(FineTuning, WarnsOfAWarmupOnlyWhenItBeginsAgain) {

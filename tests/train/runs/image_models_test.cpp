@@ -1,8 +1,7 @@
-// Tests runs of image models other than the vision Transformer: keys, folding, and numbers that a family logs.
+// Tests runs of image models other than the vision Transformer: keys, and numbers that a family logs.
 #include "engine/contains.h"
 #include "models/t2t/t2t.h"
 #include "tests/train/runs/family_run.h"
-#include "tests/train/runs/folded_run.h"
 #include "train/checkpoints/model_directory.h"
 
 namespace foldgrad::testing {
@@ -18,14 +17,6 @@ using SwinRun = RunOf<kSwinConfig>;
 using ConvNextRun = RunOf<kConvNextConfig>;
 using NfNetRun = RunOf<kNfNetConfig>;
 
-TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
-  for (const std::string block : {"pre", "cct"}) {
-    SCOPED_TRACE(block);
-    ASSERT_EQ(train("run-" + block, "model.block=" + block), 0);
-    expect_folds(files_ / ("run-" + block), {.rescale_stream = true});
-  }
-}
-
 // Tests only the keys of the model; classification_test.cpp tests the keys of data and training.
 TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
   expect_effects(kEffectsOfBlocks);
@@ -35,14 +26,6 @@ TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"", "model.kernel=5", "shapes"},
                   {"", "model.pooling=mean", "shapes"},
                   {"", "model.block=cct", "loss 1"}});
-}
-
-TEST_F(T2tRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
-  for (const std::string token_attention : {"performer", "softmax"}) {
-    SCOPED_TRACE(token_attention);
-    ASSERT_EQ(train("run-" + token_attention, "model.token_attention=" + token_attention), 0);
-    expect_folds(files_ / ("run-" + token_attention), {});
-  }
 }
 
 TEST_F(T2tRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
@@ -68,11 +51,6 @@ TEST_F(T2tRun, DoesNotTrainFixedParametersAndLogsLengthsOfKeys) {
   const NamedTensors before = T2t(dynamic_cast<const T2t&>(*model).config(), /*seed=*/1).values();
   for (Parameter* p : model->parameters())
     EXPECT_EQ(identical(p->value, before.at(p->name)), contains(fixed, p)) << p->name;
-}
-
-TEST_F(SwinRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
-  ASSERT_EQ(train("run", ""), 0);
-  expect_folds(files_ / "run", {});
 }
 
 TEST_F(SwinRun, EveryKeyChangesWhatItSaysAndNothingBefore) {

@@ -1,6 +1,5 @@
 // A run resumes from whatever is left of its files, and ends with the bits of an uninterrupted run.
 #include <functional>
-#include <set>
 
 #include "tests/train/runs/family_run.h"
 #include "tests/train/spawned_program.h"
@@ -164,22 +163,6 @@ TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   for (const char* step : {"/step-00000002", "/step-00000003", "/step-00000004", "/step-00000005", "/step-00000009"})
     std::filesystem::resize_file(checkpoints + step + "/optimizer.safetensors", 100);
   expect_failure(train("run", "--resume"), 4, "error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n");
-}
-
-// At this rate no weight moves, so no later validation is better than the first.
-TEST_F(RunLife, SavesWhatIsDueOrBetterThanBeforeAndKeepsSoMany) {
-  const auto saved = [&](const std::string& run, const std::string& settings) {
-    const ProgramResult r = train(run, "--set norm.name=ln --set train.lr=1e-30 --set train.initial_lr=0 " + settings);
-    EXPECT_EQ(r.exit_code, 0) << r.err;
-    std::set<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(files_ / run + "/checkpoints"))
-      if (entry.is_directory()) names.insert(entry.path().filename());
-    return names;
-  };
-  EXPECT_EQ(saved("rare", "--set validate.every=1 --set output.save_every=100 --set output.keep=9"),
-            (std::set<std::string>{"step-00000001", "step-00000005"}));
-  EXPECT_EQ(saved("often", "--set validate.every=1 --set output.save_every=1 --set output.keep=2"),
-            (std::set<std::string>{"step-00000001", "step-00000004", "step-00000005"}));
 }
 
 TEST_F(RunLife, OneProcessAtATimeWritesToIt) {

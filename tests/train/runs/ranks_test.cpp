@@ -64,14 +64,6 @@ class MpiRun : public RanksRun {
 
 constexpr const char* kFour = "--set train.shards=4 --set train.average_decay=0.9 --set train.accumulate=2 ";
 
-TEST_F(MpiRun, SameBitsInOneTwoAndFourProcesses) {
-  for (const int processes : {1, 2, 4}) {
-    const ProgramResult result = run(processes, arguments(std::to_string(processes), kFour));
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-    expect_same_numbers(std::to_string(processes), "1", "step-00000005");
-  }
-}
-
 TEST_F(MpiRun, AnyNumberOfProcessesResumes) {
   ASSERT_EQ(run(1, arguments("whole", std::string(kFour) + "--set train.steps=6")).exit_code, 0);
   const std::string on = "--resume ";
@@ -212,11 +204,6 @@ TEST_F(RanksRun, ShardsThatAreNoPowerOfTwoAndMoreRanksThanExamplesAreRefused) {
                "the first batch has 8 examples for 1024 ranks; use larger batches or fewer ranks (train.shards)");
 }
 
-TEST_F(RanksRun, AnotherNumberOfShardsIsAnotherTrajectory) {
-  ASSERT_EQ(train("out", "--set train.shards=2").exit_code, 0);
-  expect_failure(train("out", "--resume --set train.shards=4 --set train.steps=8"), 4, "train.shards");
-}
-
 TEST_F(MpiRun, EvaluateTogether) {
   ASSERT_EQ(train("out").exit_code, 0);
   const auto eval = [&](const std::string& model, const std::string& hypotheses) {
@@ -237,15 +224,6 @@ TEST_F(MpiRun, EvaluateTogether) {
   }
   const std::string other = std::string(" : -n 1 '") + program() + "' " + eval("out/checkpoints/step-00000002", "no");
   expect_failure(mpirun(1, eval("out", "no") + " --device cpu" + other), 2, "all ranks must have the same model");
-}
-
-// With norm.sync, batch norm uses the rows of all ranks. Without it, each rank uses its own rows, and rank 0's
-// statistics are kept at the end of every update.
-TEST_F(RanksRun, StatisticsOfEachRankAreOthers) {
-  for (const char* sync : {"true", "false"})
-    ASSERT_EQ(train(sync, std::string(kFour) + "--set norm.name=bn --set norm.sync=" + sync).exit_code, 0);
-  const std::string model = "/checkpoints/step-00000005/model.safetensors";
-  EXPECT_NE(bytes("true" + model), bytes("false" + model));
 }
 
 class SharedValidation : public AnyFamilyRun {

@@ -33,24 +33,6 @@ TEST(TrainingSetup, EveryUpdateRuleGetsItsOwnKeys) {
   EXPECT_TRUE(std::get<Sgd>(optimizer_rule(t)).nesterov);
 }
 
-TEST(TrainingSetup, SchedulesPassThroughTheKeysRates) {
-  TrainConfig t;
-  t.lr = 0.5, t.initial_lr = 0.125, t.minimum_lr = 0.25, t.warmup = 4, t.steps = 12;
-  const auto lr = [&](ScheduleShape shape, std::int64_t n) {
-    t.schedule = shape;
-    return Schedule(schedule_options(t)).lr(n);
-  };
-  using enum ScheduleShape;
-  for (const ScheduleShape shape : {inverse_sqrt, cosine, constant}) {
-    EXPECT_EQ(lr(shape, 0), 0.125) << name(shape);
-    EXPECT_EQ(lr(shape, 4), 0.5) << name(shape);
-  }
-  EXPECT_EQ(lr(inverse_sqrt, 16), 0.25);
-  EXPECT_EQ(lr(constant, 16), 0.5);
-  EXPECT_DOUBLE_EQ(lr(cosine, 8), 0.375);
-  EXPECT_EQ(lr(cosine, 12), 0.25);
-}
-
 // 2 epochs of 7 batches are 14 batches, which are 5 updates of 3 batches. The last update reaches into the third epoch.
 TEST(TrainingSetup, EpochsAreCountedInWholeUpdates) {
   TrainConfig t;

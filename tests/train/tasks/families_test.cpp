@@ -1,98 +1,124 @@
-// Tests config.json and inputs of models that classify images or predict text, and exports to ONNX that are rejected.
+// Tests keys, config.json and inputs of models of every family, and exports to ONNX that are rejected.
 #include "train/tasks/families.h"
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "models/cct/config.h"
-#include "models/gpt/config.h"
-#include "models/swin/config.h"
-#include "models/vit/config.h"
+#include "models/convnext/convnext.h"
+#include "models/efficientnet_lite/efficientnet_lite.h"
+#include "models/nfnet/nfnet.h"
 #include "tests/harness/file_test.h"
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/images/kinds.h"
 #include "tests/models/transformer/tiny_translation.h"
+#include "train/config/config.h"
 #include "train/config/config_json.h"
 #include "train/tasks/classification/classification.h"
 
 namespace foldgrad::testing {
 namespace {
 
-void change_images(TokenModelConfig& config) {
-  config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
-  config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
-  config.pooling = "mean", config.qkv_bias = true, config.drop_path = 0.4, config.weight_standardization = true;
-  config.initialization = "tfixup", config.tfixup_scope = "all", config.positions = "sinusoidal";
-}
-void change_rest(VitConfig& config) {
-  change_images(config);
-  config.normalizer_at = {{"blocks.0.norm1", "affine"}, {"blocks.1.mlp.residual", "scale"}};
-}
-void change_rest(CctConfig& config) {
-  change_images(config);
-  config.block = "cct", config.convs = 3, config.kernel = 5;
-  config.normalizer_at = {{"tokenizer.conv_layers.1.norm", "affine"}, {"classifier.blocks.1.mlp.residual", "scale"}};
-}
-void change_rest(SwinConfig& config) {
-  config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
-  config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
-  config.qkv_bias = false, config.reduction_bias = config.fc_norm = true, config.drop_path = 0.4;
-  config.normalizer_at = {{"layers.0.downsample.norm", "affine"}, {"layers.0.blocks.1.mlp.residual", "scale"}};
-}
-void change_rest(GptConfig& config) {
-  config.pre_norm = false, config.rotary_theta = 500, config.input_bias = config.output_bias = true;
-  config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}};
-}
-
 template <class M>
 using ConfigOf = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
 
-// Returns a configuration in which no key has its default.
+// Returns a small configuration. Its classes have no names.
 template <class M>
-ConfigOf<M> unusual() {
-  ConfigOf<M> config = Kinds<M>::few("un").back();
-  config.activation = "relu";
-  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3;
-  config.normalizer_options = {{"window", "3"}};
-  change_rest(config);
+ConfigOf<M> small_config() {
+  ConfigOf<M> config;
+  if constexpr (requires { Kinds<M>::few("un"); }) config = Kinds<M>::few("un").front();
+  if constexpr (requires { config.channels.size(); }) config.channels = {32, 16}, config.depths = {1, 2};
+  if constexpr (requires { config.group_size; }) config.group_size = 4;
+  if constexpr (requires { config.classes; }) config.classes = 2;
+  if constexpr (requires { config.share_embeddings; }) config.share_embeddings = "none";
+  config.normalizer = "un", config.normalizer_options = {{"window", "3"}};
   return config;
+}
+
+using Integers = std::vector<std::int64_t>;
+using Texts = std::vector<std::string>;
+using Numbers = std::array<double, 3>;
+
+// Return other values of a key, at least one of them valid.
+Integers others(std::int64_t n, const ConfigKey&) { return {2 * n, n + 2, n - 1}; }
+std::vector<double> others(double number, const ConfigKey&) { return {number / 2 + 0.0625}; }
+std::array<bool, 1> others(bool on, const ConfigKey&) { return {!on}; }
+std::array<Numbers, 1> others(const Numbers&, const ConfigKey&) { return {Numbers{0.5, 0.25, 0.125}}; }
+std::array<Texts, 1> others(const Texts&, const ConfigKey&) { return {Texts{"cat", "dog"}}; }
+Texts others(const std::string& text, const ConfigKey& key) {
+  Texts choices = key.choices;
+  std::erase(choices, text);
+  return choices;
+}
+std::vector<Integers> others(Integers list, const ConfigKey&) {
+  Integers doubled = list;
+  for (std::int64_t& n : doubled) n *= 2;
+  ++list[0];
+  return {doubled, list};
+}
+
+// Changes one key of small_config() at a time, and calls visit(config, key).
+template <class M, class Visit>
+void change_each_key(const Visit& visit) {
+  const ConfigOf<M> base = small_config<M>();
+  visit_keys(base, [&](const auto&, const ConfigKey& key) {
+    const std::string name = key.full_name();
+    if (name == "norm.name") return;  // other normalizers have other options
+    ConfigOf<M> config = base;
+    visit_keys(config, [&](auto& member, const ConfigKey& of) {
+      if (of.full_name() != name) return;
+      const auto before = member;
+      for (const auto& value : others(before, of)) {
+        member = value;
+        if (message_of([&] { config.validate(); }) == "no error") return;
+      }
+      ADD_FAILURE() << name << " has no other valid value";
+    });
+    visit(config, name);
+  });
 }
 
 template <class M>
 class FamilyJson : public ::testing::Test {};
-using Families = ::testing::Types<Vit, Cct, Swin, Gpt>;
+using Families = ::testing::Types<Vit, Cct, T2t, Swin, ConvNext, EfficientNetLite, NfNet, Gpt, Transformer>;
 TYPED_TEST_SUITE(FamilyJson, Families);
 
-TYPED_TEST(FamilyJson, WhatIsWrittenReadsBackTheSame) {
+TYPED_TEST(FamilyJson, EveryKeyIsKept) {
   using Config = ConfigOf<TypeParam>;
-  const Config written = unusual<TypeParam>();
-  Config again = parse_config_json<Config>(nlohmann::json::parse(config_json(written).dump()));
-  EXPECT_EQ(again.normalizer_options.at("window"), "3");
-  again.normalizer_options = written.normalizer_options;  // the file also has the options with default values
-  EXPECT_EQ(again, written);
+  change_each_key<TypeParam>([](Config written, const std::string& key) {
+    written.normalizer_at = {{"blocks.0.norm1", "affine"}, {"blocks.1.mlp.residual", "scale"}};
+    auto again = parse_config_json<Config>(nlohmann::json::parse(config_json(written).dump()));
+    EXPECT_EQ(again.normalizer_options.at("window"), "3");
+    again.normalizer_options = written.normalizer_options;  // the file also has the options with default values
+    EXPECT_EQ(again, written) << key;
+  });
 }
 
-int parameters_to_expect(const TokenModelConfig&) { return 5; }
-int parameters_to_expect(const SwinConfig& config) { return int(2 + 2 * config.stages()); }
-int parameters_to_expect(const GptConfig& config) { return config.has_learned_positions() ? 4 : 3; }
+std::int64_t parameters_to_expect(const TokenModelConfig&) { return 5; }
+std::int64_t parameters_to_expect(const T2tConfig&) { return 7; }
+std::int64_t parameters_to_expect(const SwinConfig& config) { return 2 + 2 * config.stages(); }
+std::int64_t parameters_to_expect(const ConvNextConfig& config) { return 2 + config.stages(); }
+std::int64_t parameters_to_expect(const EfficientNetLiteConfig&) { return 1; }
+std::int64_t parameters_to_expect(const NfNetConfig& config) { return 2 + 2 * config.stages(); }
+std::int64_t parameters_to_expect(const GptConfig& config) { return config.has_learned_positions() ? 4 : 3; }
+std::int64_t parameters_to_expect(const TransformerConfig& config) { return config.one_input_table() ? 5 : 6; }
 
 // Sizes that do not match a file must be rejected before the model takes memory. A Cct with only one convolution
 // applies it to the image, so it has 3 input channels.
 TYPED_TEST(FamilyJson, ExpectsTheParametersThatEachSizeBelongsTo) {
-  for (const auto& config : {unusual<TypeParam>(), Kinds<TypeParam>::few("ln").front()}) {
+  change_each_key<TypeParam>([](const auto& config, const std::string& key) {
     const TypeParam model(config, std::nullopt);
     const NamedTensors values = model.values();
-    int matched = 0;
+    std::int64_t matched = 0;
     for (const auto& [name, shape] : expected_parameters(config)) {
-      ASSERT_TRUE(values.count(name)) << name;
-      EXPECT_EQ(values.at(name).shape(), shape) << name;
+      ASSERT_TRUE(values.count(name)) << name << " with another " << key;
+      EXPECT_EQ(values.at(name).shape(), shape) << name << " with another " << key;
       ++matched;
     }
-    EXPECT_EQ(matched, parameters_to_expect(config));
-  }
+    EXPECT_EQ(matched, parameters_to_expect(config)) << key;
+  });
 }
 
 TEST(VitJson, SizesBeyondAllCountingAreRefused) {
-  nlohmann::json huge = config_json(unusual<Vit>());
+  nlohmann::json huge = config_json(small_config<Vit>());
   huge["model"]["image_size"] = 2147483647, huge["model"]["patch"] = 1;
   huge["model"]["width"] = 1 << 30, huge["model"]["heads"] = 1 << 23;
   const std::string message = message_of([&] { expected_parameters(parse_config_json<VitConfig>(huge)); });
@@ -101,14 +127,14 @@ TEST(VitJson, SizesBeyondAllCountingAreRefused) {
 
 template <class M>
 std::string error_with(const char* pointer, const nlohmann::json& value) {
-  nlohmann::json json = nlohmann::json::parse(config_json(unusual<M>()).dump());
+  nlohmann::json json = nlohmann::json::parse(config_json(small_config<M>()).dump());
   json[nlohmann::json::json_pointer(pointer)] = value;
   return message_of([&] { parse_config_json<ConfigOf<M>>(json); });
 }
 
 template <class M>
 std::string error_without(const char* key) {
-  nlohmann::json json = nlohmann::json::parse(config_json(unusual<M>()).dump());
+  nlohmann::json json = nlohmann::json::parse(config_json(small_config<M>()).dump());
   json["model"].erase(key);
   return message_of([&] { parse_config_json<ConfigOf<M>>(json); });
 }
@@ -135,8 +161,29 @@ TEST(SwinJson, RefusesWhatIsMissingOrUnknown) {
   EXPECT_EQ(error_without<Swin>("window"), "model.window is missing");
 }
 
+TEST(ConvNextJson, RefusesSizesThatAreNone) {
+  const auto error = [](const auto& value) { return error_with<ConvNext>("/model/channels", value); };
+  const std::string must = "model.channels must be an array of integers in [0, 2147483647], got ";
+  EXPECT_EQ(error(4), must + "4");
+  for (const char* values : {"[4, -1]", "[4, 2147483648]", "[4, 0.5]"})
+    EXPECT_EQ(error(nlohmann::json::parse(values)), must + "an array") << values;
+  EXPECT_EQ(error(Integers{4, 0}), "convnext: channels must have a positive number for each stage, got [4, 0]");
+  EXPECT_TRUE(contains(error_with<ConvNext>("/model/width", 8), "there is no key model.width"));
+  ConvNextConfig deep = small_config<ConvNext>();
+  deep.channels.assign(70, 4);  // a shift by 70 bits is undefined
+  EXPECT_EQ(message_of([&] { smallest(deep); }),
+            "convnext: depths must have a positive number for each of the 70 stages in channels, got [1, 2]");
+}
+
+TEST(T2tJson, RefusesSizesThatAreNone) {
+  const auto error = error_with<T2t>;
+  EXPECT_EQ(error("/model/kernels", {7, 5}), "t2t: kernels must have 3 integers in [1, 64], got [7, 5]");
+  EXPECT_EQ(error("/model/token_width", 4098), "model.token_width must be an integer in [0, 4096], got 4098");
+  EXPECT_TRUE(contains(error("/model/positions", "random"), "there is no key model.positions"));
+}
+
 TEST(VitJson, TakesKeysOfEarlierVersions) {
-  nlohmann::json json = nlohmann::json::parse(config_json(unusual<Vit>()).dump());
+  nlohmann::json json = nlohmann::json::parse(config_json(small_config<Vit>()).dump());
   json["norm"] = {{"name", "un"}, {"mask", true}, {"options", {{"mask", "all"}}}};
   EXPECT_TRUE(parse_config_json<VitConfig>(json).normalizer_options.empty());
 }
@@ -147,6 +194,42 @@ TEST(GptJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
   EXPECT_EQ(error("/model/patch", 2), "there is no key model.patch");
   for (const char* key : {"vocabulary", "context", "positions", "tied"})
     EXPECT_EQ(error_without<Gpt>(key), fmt::format("model.{} is missing", key));
+}
+
+TEST(EfficientNetLiteKeys, HaveTheOptionsOfTheDefaultNormalizer) {
+  using Options = std::map<std::string, std::string>;
+  const std::string family = "model.family = 'efficientnet_lite'\n";
+  const auto options = [&](const std::string& more) {
+    return parse_config(family + more, "a.toml").blocks().normalizer_options;
+  };
+  EXPECT_EQ(options(""), (Options{{"alpha", "0.99"}, {"eps", "0.001"}}));
+  EXPECT_EQ(options("norm.bn.alpha = 0.75\n"), (Options{{"alpha", "0.75"}, {"eps", "0.001"}}));
+  EXPECT_EQ(options("norm.name = 'ln'\n"), Options());
+  for (const std::string more : {"", "norm.name = 'ln'\n"}) {
+    const ExperimentConfig c = parse_config(family + more, "a.toml");
+    EXPECT_EQ(parse_config(config_text(c), "b.toml"), c);
+  }
+}
+
+TEST(ConvNextKeys, SizesOfStagesAreAList) {
+  const auto channels = [](const char* given) {
+    const std::string text = fmt::format("[model]\nfamily = \"convnext\"\nchannels = {}", given);
+    return message<ConfigError>([&] { parse_config(text, "a.toml"); });
+  };
+  const std::string must = "a.toml:3: model.channels must be a list of integers in [1, 2147483647], got ";
+  EXPECT_EQ(channels("[4, 0]"), must + "0");
+  EXPECT_EQ(channels("[4, 2147483648]"), must + "2147483648");
+  EXPECT_EQ(channels("8"), must + "8");
+}
+
+// With four stages, the smallest image is 32 x 32 pixels and its first map is 8 x 8. A window of 7 does not divide 8,
+// so it needs a larger image.
+TEST(SwinKeys, TheSmallestImageIsOneThatWindowsFit) {
+  for (const auto& [window, side] : {std::pair(4, 32), {6, 96}, {7, 224}, {100, 32}}) {
+    SwinConfig config;
+    config.window = window;
+    EXPECT_EQ(smallest(config).image_size, side) << window;
+  }
 }
 
 using ImageInputs = FileTest;

@@ -19,6 +19,11 @@ TEST(ImageSet, StatisticsByHand) {
   EXPECT_DOUBLE_EQ(s.std[0], 0.5);
   EXPECT_EQ(s.std[1], 0);
   EXPECT_DOUBLE_EQ(s.std[2], 0.2);
+  // Here the sums of the squares exceed 32 bits.
+  std::vector<std::uint8_t> half_white(400 * 400 * 3);
+  std::fill_n(half_white.begin(), half_white.size() / 2, 255);
+  const ImageSet large{Tensor::of<std::uint8_t>({1, 400, 400, 3}, half_white), images.labels, images.classes};
+  EXPECT_EQ(image_statistics(large).std, (std::array<double, 3>{0.5, 0.5, 0.5}));
 }
 
 TEST(ImageSet, ErrorsNameWhatIsWrong) {
