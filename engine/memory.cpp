@@ -7,8 +7,6 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/check.h"
-
 namespace foldgrad::memory {
 namespace {
 
@@ -20,23 +18,6 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Returns a line for each scope that uses memory, the largest first.
-std::string table_of_holders(const std::map<std::string, std::size_t>& held, std::size_t current) {
-  constexpr std::size_t kMost = 12;
-  std::vector<std::pair<std::size_t, std::string>> all;
-  for (const auto& [scope, bytes] : held)
-    if (bytes > 0) all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string text = fmt::format("; {:.1f} MiB of it is held by", double(current) / (1 << 20));
-  std::size_t rest = current;
-  for (std::size_t i = 0; i < std::min(kMost, all.size()); ++i) {
-    text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);
-    rest -= all[i].first;
-  }
-  if (rest > 0) text += fmt::format("\n  {:>9.1f} MiB  {} others", double(rest) / (1 << 20), all.size() - kMost);
-  return all.empty() ? "" : text;
-}
-
 // The memory blocks of the host or of one GPU.
 class Pool {
  public:
@@ -45,12 +26,10 @@ class Pool {
   struct Taken {
     void* block;
     std::size_t of_class;  // size of the block, at least the size that was requested
-    std::size_t* held;     // counter of the bytes that the requesting scope holds; null on the host
   };
 
   Taken take(std::size_t size) {
     const std::lock_guard lock(mutex_);
-    std::size_t* held = device_ == Device::cpu ? nullptr : &held_[*scope_at_hand];
     const std::size_t of_class = class_with_a_free_block(size);
     Blocks& blocks = blocks_[of_class];
     void* block = nullptr;
@@ -65,13 +44,11 @@ class Pool {
     }
     statistics_.current += of_class;
     statistics_.peak = std::max(statistics_.peak, statistics_.current);
-    if (held) *held += of_class;
-    return {block, of_class, held};
+    return {block, of_class};
   }
 
   void give_back(const Taken& taken) noexcept {
     const std::lock_guard lock(mutex_);
-    if (taken.held) *taken.held -= taken.of_class;
     statistics_.current -= taken.of_class;
     statistics_.cached += taken.of_class;
     blocks_.find(taken.of_class)->second.free.push_back(taken.block);  // never allocates: take() has reserved room
@@ -108,7 +85,7 @@ class Pool {
     return size;
   }
 
-  void* asking_twice(std::size_t size) try {
+  void* asking_twice(std::size_t size) {
     ++statistics_.system_allocations;
     try {
       return system_allocate(device_, size);
@@ -117,9 +94,6 @@ class Pool {
     }
     release_all();
     return system_allocate(device_, size);
-  } catch (const OutOfMemory& e) {
-    if (device_ == Device::cpu) throw;
-    throw OutOfMemory(e.what() + table_of_holders(held_, statistics_.current));
   }
 
   void release_all() {
@@ -135,7 +109,6 @@ class Pool {
   const Device device_;
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
-  std::map<std::string, std::size_t> held_;  // bytes of a GPU that each tape scope uses
   Statistics statistics_;
 };
 

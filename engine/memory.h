@@ -20,28 +20,13 @@ class OutOfMemory : public std::runtime_error {
  public:
   OutOfMemory(const std::string& where, std::size_t bytes)
       : std::runtime_error("memory: " + where + " has no " + std::to_string(bytes) + " bytes left") {}
-  explicit OutOfMemory(const std::string& message) : std::runtime_error(message) {}
-};
-
-inline const std::string kNoScope;
-// The scope whose operation this thread is recording or differentiating, for error messages of code that has no access
-// to the tape. Only the tape sets it.
-inline thread_local const std::string* scope_at_hand = &kNoScope;
-class ScopeAtHand {
- public:
-  explicit ScopeAtHand(const std::string& scope) { scope_at_hand = &scope; }
-  ~ScopeAtHand() { scope_at_hand = outer_; }
-  ScopeAtHand(const ScopeAtHand&) = delete;
-
- private:
-  const std::string* const outer_ = scope_at_hand;
 };
 
 namespace memory {
 
 // Returns uninitialised memory, aligned to 64 bytes, or null for zero bytes. The memory returns to the cache when its
 // last reference is gone. If the device has no memory left, empties the cache and tries again. If that also fails,
-// throws OutOfMemory. On a GPU, the message contains a table of the memory used by each tape scope.
+// throws OutOfMemory.
 std::shared_ptr<void> allocate(Device device, std::size_t bytes);
 
 struct Statistics {

@@ -91,7 +91,6 @@ void Tape::backward(const Var& y, Tensor dy) {
     Tensor grad = std::exchange(result.own_grad, Tensor());
     if (grad.defined()) {
       if (observe_gradient_) observe_gradient_(**node, grad);
-      const ScopeAtHand scope((*node)->scope());
       NodeGrads grads(*this, **node, std::move(grad));
       (*node)->backward(grads);
       for (const auto& [id, contribution] : grads.temporary_) contribute(id, contribution);
@@ -141,7 +140,6 @@ Tensor Tape::grad(const Var& variable) const {
 Tape::Scope::Scope(Tape& tape, const std::string& name)
     : tape_(tape),
       outer_(std::exchange(tape.scope_,
-                           &*tape.scopes_.insert(tape.scope_->empty() ? name : *tape.scope_ + "." + name).first)),
-      at_hand_(*tape.scope_) {}
+                           &*tape.scopes_.insert(tape.scope_->empty() ? name : *tape.scope_ + "." + name).first)) {}
 
 }  // namespace foldgrad

@@ -15,7 +15,6 @@
 
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"
-#include "engine/memory.h"
 #include "engine/node.h"
 #include "engine/tensor.h"
 
@@ -72,9 +71,9 @@ class Tape {
   Var constant(Tensor value);           // gets no gradient
   Var variable(Tensor value);           // gets a gradient; read it with grad()
   Var parameter(Parameter& parameter);  // adds its gradient to parameter.grad; always returns the same Var
-  // Records `rounded`, the bf16 copy of an f32 parameter. The gradient is that of the f32 value: operations sum it in
-  // f32 where they can, and bf16 gradients are added in f32. Throws std::invalid_argument if `rounded` is not bf16, or
-  // if its shape or device differs from the value's.
+  // Records `rounded`, the bf16 copy of an f32 parameter. The f32 parameter gets the gradient: operations sum it in f32
+  // where they can, and bf16 gradients are added in f32. Throws std::invalid_argument if `rounded` is not bf16, or if
+  // its shape or device differs from the value's.
   Var parameter(Parameter& parameter, Tensor rounded);
 
   // Records an operation with its result y. If no operand needs a gradient, y becomes a constant. Throws
@@ -98,7 +97,7 @@ class Tape {
   // Discards the recording and returns its memory to the cache. Its Vars can no longer be used.
   void clear();
 
-  // Names a layer in errors, memory tables and graphs. Dots join nested scopes: "encoder.layers.0".
+  // Names a layer in errors and graphs. Dots join nested scopes: "encoder.layers.0".
   class Scope {
    public:
     Scope(Tape& tape, const std::string& name);
@@ -107,11 +106,10 @@ class Tape {
    private:
     Tape& tape_;
     const std::string* const outer_;
-    const ScopeAtHand at_hand_;  // names this scope in the errors of code that has no tape (memory.h)
   };
 
-  // From now on, record() calls `results` with every recorded operation and its result, which the tape does not keep,
-  // and backward() calls `gradients` with every operation and its result's gradient.
+  // From now on, record() passes every operation and its result to `results`, and backward() passes every operation and
+  // the gradient of its result to `gradients`. The tape itself does not keep results.
   using Observer = std::function<void(const Node&, const Tensor&)>;
   void observe(Observer results, Observer gradients = nullptr) {
     observe_result_ = std::move(results);
@@ -160,6 +158,7 @@ class Tape {
   std::vector<std::shared_ptr<Node>> nodes_;
   std::map<std::pair<const Parameter*, DType>, int> parameters_;
   std::unordered_set<std::string> scopes_;  // clear() keeps the names, so that later training steps reuse them
+  static inline const std::string kNoScope;
   const std::string* scope_ = &kNoScope;
   Observer observe_result_, observe_gradient_;
 };

@@ -1,4 +1,4 @@
-"""onnxruntime gives the same logits and the same greedy translations as foldgrad for exported models."""
+"""Checks that onnxruntime computes the same logits and greedy translations as foldgrad from exported models."""
 import os
 import tempfile
 
@@ -17,12 +17,12 @@ from pytorch_model import Transformer  # noqa: E402
 # with post-norm, by 2e-6. An error in a formula changes them by orders of magnitude more.
 TOLERANCE = 5e-6
 SOURCE_WORDS, TARGET_WORDS = [f"wort{i}" for i in range(20)], [f"word{i}" for i in range(28)]
-LIMIT = 16  # the most tokens of a translation
+LIMIT = 16  # the maximum length of a translation
 PAIRS = [(batch, length) for batch in (1, 2, 3, 5, 8) for length in (1, 2, 5, 9, 13)]
 
 
 def randomize(network):
-    """Sets random weights with which translations depend on the source."""
+    """Sets random weights, scaled so that translations depend on the source."""
     with torch.no_grad():
         for name, p in network.named_parameters():
             p.copy_((0.6 if "encoder_attn" in name else 0.25) * torch.randn_like(p) + name.endswith("norm.weight"))
@@ -64,7 +64,8 @@ def checked_translator(directory):
 
 
 def onnx_logits(translator, batch, cached):
-    """Returns the logits of every position of the prefix, from one run over all of it, or from a run for each token."""
+    """Returns the logits at every position of the prefix. With `cached`, runs the decoder once for each token,
+    otherwise once for the whole prefix."""
     source, prefix = batch["source"], batch["input"]
     mask = (source != 1).astype(np.int64)
     (states,) = translator.encoder.run(None, {"input_ids": source, "attention_mask": mask})
@@ -76,7 +77,7 @@ def onnx_logits(translator, batch, cached):
 
 
 def check_padding(files, name, translator):
-    """Compares logits for a source that is padded on both sides and a source that is all padding."""
+    """Compares logits for a batch in which one source is padded on both sides and one consists only of padding."""
     rng = np.random.default_rng(1)
     source, prefix = rng.integers(4, 24, (3, 7)), rng.integers(4, 32, (3, 5))
     source[0, :2] = source[0, 5:] = source[2] = 1
@@ -97,7 +98,7 @@ def translated(model, sentences):
 
 
 def expect_translations(what, sentences, want, got):
-    """Checks that foldgrad's translations `want` equal `got`, the ids from another program."""
+    """Checks that foldgrad's translations `want` equal those of another program, whose ids are `got`."""
     for sentence, ours, ids in zip(sentences, want, got, strict=True):
         theirs = " ".join("<unk>" if i == 3 else TARGET_WORDS[i - 4] for i in ids if i != 0)
         expect(ours == theirs, f"{what}: {sentence}\n  foldgrad  {ours}\n  there     {theirs}")
@@ -106,7 +107,8 @@ def expect_translations(what, sentences, want, got):
 
 def expect_variety(what, kind, texts, least):
     different = len(set(texts))
-    expect(different >= least, f"{what}: {kind} must differ, to tell something, got {different} of {len(texts)}")
+    expect(different >= least,
+           f"{what}: at least {least} {kind} must differ, got {different} different ones of {len(texts)}")
     print(f"{what}: {len(texts)} {kind} are the same, {different} different ones")
 
 

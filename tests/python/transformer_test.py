@@ -1,5 +1,5 @@
-"""PyTorch, onnxruntime and foldgrad give equal logits for translation Transformers that foldgrad trained or PyTorch
-wrote, and for folded ones."""
+"""Checks that PyTorch, onnxruntime and foldgrad compute equal logits for translation Transformers that foldgrad
+trained or PyTorch wrote, and for their folded models."""
 import os
 import subprocess
 import sys
@@ -32,7 +32,7 @@ beam = 1
 [output]
 save_every = 4
 """
-# The normalizers take these kinds in turn, so that each kind is tested with several normalizers.
+# Normalizers take these kinds in turn, so each kind is tested with several normalizers.
 KINDS = [[], ["share_embeddings=none", "activation=sigmoid"], ["activation=gelu_tanh"],
          ["share_embeddings=none", "activation=tanh"], ["activation=silu"]]
 MORE = [("ln eps=1e-4", ["pre_norm=false"])]
@@ -81,7 +81,7 @@ def written_by_pytorch(models):
         call(sys.executable, example("pytorch_export.py"), written, "--norm", norm)
         logits, *_ = models.compare(f"{norm}, written by PyTorch", written)
         call(PROGRAM, "average", written, "-o", again)
-        require_same(f"{norm}, written by foldgrad", models.compare("of that", again)[0], logits)
+        require_same(f"{norm}, written by foldgrad", models.compare("copied by foldgrad", again)[0], logits)
         lines = call(PROGRAM, "translate", written, stdin="ein zwei\n\ndrei\n").split("\n")
         expect(len(lines) == 4 and lines[1] == "", f"translate must give three lines, the second empty, got {lines}")
         if norm == "un":
@@ -89,7 +89,8 @@ def written_by_pytorch(models):
             off = largest_difference(models.compare("un, folded", folded)[0], logits)
             expect(off <= 1e-4, f"un, folded: differs by {off:.2e}")  # folding rounds products of weights
     change_config(written, lambda config: config["model"].update(fixnorm=True))
-    expect(largest_difference(models.compare("ln, with fixnorm", written)[0], logits) > 0.1, "fixnorm changes nothing")
+    expect(largest_difference(models.compare("ln, with fixnorm", written)[0], logits) > 0.1,
+           "fixnorm must change the logits")
     with torch.no_grad():
         off = largest_difference(models.real(load_model(written, torch.float64)(*models.given.values())),
                                  models.real(logits_of(written, "--dtype", "f64", **models.given)))

@@ -3,9 +3,9 @@ many files a folder may have. A permission that nothing uses is a violation too.
 import collections
 import re
 
-# A folder may include itself and the folders in its row. The table must list those before it, so there are no cycles.
-# "ops" means every operation. An operation's fast kernels may include all that the operation may include. OPS says
-# which operations may include others.
+# A folder may include itself and the folders in its row. The rows of these folders must come before its own row, so
+# there are no cycles. "ops" means every operation. Fast kernels may include everything that their operation may
+# include. OPS says which operations may include others.
 ALLOWED = {
     "engine": [],
     "emulation": [],
@@ -103,7 +103,8 @@ OPS = {
     "ops/watch_channels": ["ops/channel_norm"],
 }
 
-# Folders that may include a library, by the beginning of the names of its headers. "train/*" is train and all below it.
+# The folders that may include a library. The key is the beginning of the names of the library's headers. "train/*"
+# means train and all folders below it.
 LIBRARIES = {
     "fmt/": ["engine/*", "ops/*", "models/*", "train/*", "python/*"],
     "nanobind/": ["python/*"],
@@ -129,14 +130,14 @@ LIBRARIES = {
     "cpuid.h": ["engine/gemm"],
     "sanitizer/": ["emulation"],
 }
-# Headers of the operating system, which operations and models may not include.
+# Headers of the operating system. Only POSIX_FOLDERS may include them.
 POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|poll|pthread|sched|setjmp|signal|std\w+|string|time|ucontext|"
                    r"unistd|wctype)\.h$")
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 
-FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1580, 24
-LONG_TABLES = {"visit_config", "kAttention"}  # each has one line per item
-LARGE_FOLDERS = {  # and how many files they may have, with the reason
+FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1540, 24
+LONG_TABLES = {"visit_config", "kAttention"}  # functions with one line per item
+LARGE_FOLDERS = {  # folders that may have more files, with the largest number and the reason
     "train/commands": 26,      # a file for each command
 }
 
@@ -146,7 +147,7 @@ def folder_of(path):
 
 
 def rows_of(folder):
-    """Returns the names of the rows, of ALLOWED and OPS, that list the folders a folder may include."""
+    """Returns the names of the rows of ALLOWED and OPS that apply to a folder."""
     operation = re.match(r"(ops/\w+)(/fast)?$", folder)
     if not operation:
         return [folder] if folder in ALLOWED else []
@@ -175,14 +176,14 @@ def is_in(folder, folders):
 
 
 def library_of(header):
-    """Returns the row of LIBRARIES, "" for a header of C++ itself, or None."""
+    """Returns the row of LIBRARIES for a header, "" for a header of C++ itself, or None if there is no such row."""
     if not re.search(r"[/.]", header):
         return ""
     return next((library for library in LIBRARIES if header.startswith(library)), None)
 
 
 def _blanked(text):
-    """Returns the text without comments, directives and the contents of strings. All lines keep their numbers."""
+    """Returns the text without comments, directives and the contents of strings. Line numbers stay the same."""
     text = re.sub(r'R"(\w*)\((.*?)\)\1"', lambda m: '""' + "\n" * m.group(2).count("\n"), text, flags=re.S)
     text = re.sub(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'',
                   lambda m: "" if m.group(0).startswith("//") else '""', text)
@@ -267,12 +268,13 @@ def broken_includes(files):
 
 
 def violations(files):
-    """Returns a sentence for each rule that `files`, {path: text}, break."""
+    """Returns a sentence for each violation of a rule. `files` is {path: text}."""
     return [*broken_order(ALLOWED), *broken_order(OPS), *broken_sizes(files), *broken_includes(files)]
 
 
 def shortest_ring(edges):
-    """Returns the nodes of a shortest cycle of {node: nodes}, the first one again at its end; [] if there is none."""
+    """Returns a shortest cycle of the graph {node: successors} as a list of nodes, which repeats the first node at its
+    end. Returns [] if there is no cycle."""
     rings = []
     for start in sorted(edges):
         paths, seen = [[start]], set()
@@ -285,9 +287,9 @@ def shortest_ring(edges):
 
 
 def rings(files):
-    """Yields a sentence for a ring of folders that include each other, at each depth of the tree. Here a file belongs
-    to every folder above it: at depth 2, a file of train/data/text belongs to train/data. So rings are possible,
-    although the order of ALLOWED prevents rings of single folders."""
+    """Yields a sentence for a shortest ring of folders that include each other, at each depth of the tree. At depth 2,
+    for example, the files of train/data/text belong to train/data. So there can be rings, although the order of ALLOWED
+    prevents rings of single folders."""
     found = []
     for depth in range(1, 1 + max((path.count("/") for path in files), default=0)):
         edges = collections.defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Tests that the tree keeps the rules of rules.py, and that a violation of each rule is found."""
+"""Tests that the tree keeps the rules of rules.py, and that rules.py finds a violation of each rule."""
 import os
 import re
 import runpy
@@ -194,7 +194,7 @@ class Structure(unittest.TestCase):
         self.assertEqual(rules.violations({"engine/x.cpp": long}), ["engine/x.cpp:1: f has 62 lines, more than 60"])
         self.assertEqual(rules.violations({"engine/x.cpp": "\n" * 301}), ["engine/x.cpp has 301 lines, more than 300"])
         self.assertEqual(rules.violations({f"engine/{i}.h": "\n" * 300 for i in range(7)}),
-                         ["the core, the files of engine/ itself, has 2100 lines, more than 1580"])
+                         ["the core, the files of engine/ itself, has 2100 lines, more than 1540"])
 
     def test_fast_kernels_without_a_speed_up_are_found(self):
         path = "ops/softmax/fast/softmax_cpu.cpp"

@@ -1,5 +1,6 @@
-// A run resumes from whatever is left of its files, and ends with the bits of an uninterrupted run.
+// Tests that a run resumes from whatever is left of its files, and ends with the bits of an uninterrupted run.
 #include <functional>
+#include <set>
 
 #include "tests/train/runs/family_run.h"
 #include "tests/train/spawned_program.h"
@@ -22,7 +23,8 @@ class RunLife : public TinyRun {
 TEST_F(RunLife, ResumingBeginsWhereThereIsNothing) {
   ASSERT_EQ(train("whole").exit_code, 0);
   expect_resumed("none", train("none", "--resume"), "there is no run yet: starting at step 0\n");
-  // These directories were left by kills before and after config.toml was written.
+  // A run was killed before it wrote config.toml (`early` and its copy `fresh`), or after that, but before its first
+  // checkpoint (`late`).
   std::filesystem::create_directories(files_ / "early/checkpoints/.part-step-00000002");
   write("early/command.txt", "foldgrad train\n");
   write("early/env.json.7-0.part", "{");
@@ -41,7 +43,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   ASSERT_EQ(train("part", "--set train.lr=0.02 --set train.steps=3").exit_code, 0);
   std::vector<std::string> forms{"--resume @", "--out @ --resume", "--out @ --resume @",
                                  "--resume @/checkpoints/step-00000003", "--resume latest --out @"};
-  // --resume could mistake the configuration for its value.
+  // In this form, the configuration could be mistaken for the value of --resume.
   forms.push_back("--set train.lr=0.02 --data-dir " + files_.path() + " --out @ --resume " + files_ / "config.toml");
   for (const std::string& form : forms) {
     const std::string run = "run" + std::to_string(std::hash<std::string>()(form));
@@ -55,12 +57,12 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
                                          {"--out @none --resume", "CONFIG is required"}}) {
     expect_failure(run(std::string("train ") + arguments), 2, std::string("error: ") + error + "\n");
   }
-  // The data have been moved.
+  // The data are in another directory now.
   std::filesystem::create_directory(files_ / "elsewhere");
   for (const char* name : {"train.de", "train.en", "valid.de", "valid.en"})
     std::filesystem::rename(files_ / name, files_ / "elsewhere/" + name);
   expect_resumed("part", run("train --set train.steps=5 --resume @part --data-dir @elsewhere"), "resuming at step 3\n");
-  // The data have changed.
+  // The validation data have changed.
   for (const char* name : {"elsewhere/valid.de", "elsewhere/valid.en"}) write(name, bytes(name) + "ein\n");
   expect_error("train --set train.steps=6 --resume @part", 4,
                "@part/checkpoints/step-00000005: the data differ from the run's data: valid.de, valid.en. Pass "
@@ -68,7 +70,7 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   output("train --set train.steps=6 --allow-config-change --resume @part");
 }
 
-// Each change removes or damages one file or directory. The others stay intact.
+// Each change removes or damages one file or directory of the run.
 TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   ASSERT_EQ(train("whole").exit_code, 0);
   ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
@@ -101,11 +103,12 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   }
 }
 
-// The run warns before and after training. If the last update leaves the warm-up, it does not warn.
+// A run whose normalizers never leave their warm-up warns twice, before and after training. If they leave it in the
+// last update, the run must not warn.
 TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   int number = 0;
-  // Trains for three updates. Returns how many warnings name `keys`, and true if `compare` marks the run as never
-  // having left its warm-up.
+  // Trains for three updates. Returns the number of warnings with `keys`, and true if `compare` says that the run never
+  // left its warm-up.
   const auto warnings = [&](const std::string& norm, const std::string& meanwhile, const std::string& keys,
                             const std::string& settings) {
     const std::string run = fmt::format("warmup{}", ++number);
@@ -129,10 +132,10 @@ TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   EXPECT_EQ(events("warmup1", "start")[0].at("norm_warmup"), 4);
   EXPECT_EQ(un("", window + "--set norm.un.warmup=3"), never);
   EXPECT_EQ(un("", window + "--set norm.un.warmup=4 --set train.accumulate=2"), never);
-  // Averages begin when the window is full.
+  // UN uses averages only after the window is full.
   EXPECT_EQ(un("norm.un.window = 3", "--set norm.un.window=3 --set norm.un.warmup=0"), twice);
   EXPECT_EQ(un("", "--set norm.un.window=3 --set norm.un.warmup=0 --set norm.un.forward_average=exponential"), never);
-  EXPECT_EQ(un("", "--set norm.un.window=1 --set norm.un.warmup=0"), never);  // a window of 1 uses no averages
+  EXPECT_EQ(un("", "--set norm.un.window=1 --set norm.un.warmup=0"), never);  // with a window of 1, UN averages nothing
   const auto prepbn = [&](const std::string& keys, const std::string& settings) {
     return warnings("prepbn", "computes a layer normalization that inference leaves out", keys, settings);
   };
@@ -165,6 +168,22 @@ TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   expect_failure(train("run", "--resume"), 4, "error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n");
 }
 
+// At this learning rate no weight changes, so no later validation is better than the first.
+TEST_F(RunLife, SavesWhatIsDueOrBetterThanBeforeAndKeepsSoMany) {
+  const auto saved = [&](const std::string& run, const std::string& settings) {
+    const ProgramResult r = train(run, "--set norm.name=ln --set train.lr=1e-30 --set train.initial_lr=0 " + settings);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(files_ / run + "/checkpoints"))
+      if (entry.is_directory()) names.insert(entry.path().filename());
+    return names;
+  };
+  EXPECT_EQ(saved("rare", "--set validate.every=1 --set output.save_every=100 --set output.keep=9"),
+            (std::set<std::string>{"step-00000001", "step-00000005"}));
+  EXPECT_EQ(saved("often", "--set validate.every=1 --set output.save_every=1 --set output.keep=2"),
+            (std::set<std::string>{"step-00000001", "step-00000004", "step-00000005"}));
+}
+
 TEST_F(RunLife, OneProcessAtATimeWritesToIt) {
   SpawnedProgram first(arguments("run", kEndless) + " >/dev/null 2>&1");
   wait_until([&] { return exists("run/checkpoints/LATEST"); });
@@ -186,14 +205,14 @@ TEST_F(RunLife, AReportThatCannotBeMadeIsNoError) {
 
 struct ResumedRun {
   const char* name;
-  std::string config, settings;  // for ClassificationRun::train()
-  int part, whole;               // updates
+  std::string config, settings;  // the configuration file, and settings for train()
+  int part, whole;               // the number of updates before the interruption, and in total
 };
 
-// The vision Transformer's epochs have two batches; the third mixes no images. The text's epochs have three batches.
+// An epoch of `vit` has two batches, and its third epoch mixes no images. An epoch of `gpt` has three batches.
 const ResumedRun kRuns[] = {
     {"text", kTinyConfig, "", 3, 5},
-    // At this rate no validation is better than the first.
+    // At this learning rate no validation is better than the first.
     {"text_out_of_patience", kTinyConfig,
      "norm.name=ln;train.lr=1e-30;train.initial_lr=0;validate.every=1;validate.patience=3", 2, 5},
     {"text_averaged_by_adamw", kTinyConfig, "train.average_decay=0.9;train.optimizer=adamw;train.weight_decay=0.1", 3,
@@ -222,7 +241,7 @@ TEST_P(Resumable, EndsWithTheBitsOfTheWholeRun) {
   const std::string score = text_.substr(0, text_.find('\n')), latest = bytes("whole/checkpoints/LATEST");
   ASSERT_EQ(train("part", settings(run.part)), 0);
   ASSERT_EQ(train("part", settings(run.whole), "latest"), 0);
-  EXPECT_EQ(text_.substr(0, text_.find('\n')), score);  // the score of the best validation, which may be before the cut
+  EXPECT_EQ(text_.substr(0, text_.find('\n')), score);  // the best score, perhaps from before the interruption
   const std::string step = latest.substr(0, latest.find('\n'));
   expect_same_numbers("whole", "part", step);
   EXPECT_EQ(bytes("whole/samples/" + step + ".txt"), bytes("part/samples/" + step + ".txt"));
