@@ -27,7 +27,7 @@ TransformerConfig config_of(const std::string& normalizer) {
   return config;
 }
 
-// Counts only the encoder's products.
+// Returns the floating-point operations of the encoder's matrix products, the only products counted.
 double matrix_flops(const Task& task, const TransformerConfig& c) {
   const double tokens = double(task.batch * task.length), d = double(c.width);
   return 2 * tokens * double(c.encoder_layers) *

@@ -83,7 +83,7 @@ def run_rank(o):
     wrap = lambda model: model
     if ranks > 1:
         torch.distributed.init_process_group("gloo")
-        # Buffers are not broadcast: the only one, the positions, is constant.
+        # Buffers need not be broadcast, since the model's only buffer, the table of positions, never changes.
         wrap = lambda model: torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False,
                                                                        gradient_as_bucket_view=True)
     step, times = step_of(BATCH // ranks, LENGTH, SIZES, o.rank == "bf16", wrap), []

@@ -19,7 +19,7 @@ struct Copy {
 
 struct Queue {
   std::vector<Copy> copies;
-  int groups = 0;  // committed
+  int groups = 0;  // number of committed groups
 };
 Queue queues[kMaxThreads];
 

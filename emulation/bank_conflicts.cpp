@@ -30,7 +30,8 @@ struct Together {
   std::vector<std::pair<int, std::size_t>> words;  // a lane and a word that it accesses
 };
 
-// Groups the accesses of a warp. A group has the n-th access of every lane at one source location.
+// Groups the accesses of a warp by source location and by n: a group holds the n-th access of each lane at that
+// location.
 std::map<std::pair<Place, int>, Together> accesses_of_warp(const std::vector<SharedAccess>* warp, int size) {
   std::map<std::pair<Place, int>, Together> all;
   for (int lane = 0; lane < size; ++lane) {

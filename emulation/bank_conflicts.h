@@ -9,12 +9,12 @@
 
 namespace foldgrad::emulation {
 
-// Finds, while the object lives, the access through SharedArray with the worst bank conflict.
+// While the object lives, finds the access through SharedArray that has the worst bank conflict.
 class WorstBankConflict : Watch {
  public:
   WorstBankConflict();
-  // Returns the number of passes that the worst access needs: the largest number of words of one bank that its lanes
-  // access together. Returns 0 if there was no access. A GPU serves 8-byte numbers for half a warp at a time.
+  // Returns the number of passes that the worst access needs: the largest number of different words in one bank that
+  // its lanes access together. Returns 0 if there was no access. A GPU serves 8-byte numbers for half a warp at a time.
   int ways() const;
   // Returns "KERNEL at FILE:LINE".
   const std::string& where() const;

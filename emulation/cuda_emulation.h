@@ -106,7 +106,8 @@ struct CallSite {
   const char* file;
   int line;
 };
-// As the default value of a function's last parameter, returns the source location of the call to that function.
+// Use this as the default value of a function's last parameter. It then returns the source location of the call to that
+// function.
 constexpr CallSite call_site(const char* function, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {function, file, line};
 }
@@ -135,8 +136,8 @@ void async_commit(const CallSite& site);
 // Emulates cp.async.wait_group: completes all groups of this thread except the last `pending`.
 void async_wait(const CallSite& site, int pending);
 
-// Emulates mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, with fragments as in the PTX ISA. Computes each sum in
-// double and rounds it to float once, because it is unknown how a GPU orders and rounds sums.
+// Emulates mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, with the PTX ISA's layout of fragments. Computes each
+// sum in double and rounds it to float once, because it is unknown how a GPU orders and rounds sums.
 void mma(const CallSite& site, float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]);
 // Emulates ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16. Each lane reads its own row, so that sanitizers see the
 // access. Throws if a row's address is not a multiple of 16 or not in shared memory.

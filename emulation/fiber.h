@@ -13,15 +13,16 @@ class Fiber {
   // Prepares the fiber to run entry(), which must never return. The first call allocates the stack. Throws
   // std::runtime_error if there is no memory left.
   void prepare(void (*entry)());
-  // Runs entry(), from its start or where it was suspended, until it calls suspend(). Call this from the host's stack.
+  // Runs entry() from its beginning, or from where it was suspended, until it calls suspend(). Call this from the
+  // host's stack.
   void resume();
   // Switches from entry() back to resume(). Do not call it while an exception is being handled: the C++ runtime keeps
   // the state of exceptions per host thread.
   void suspend();
 
-  // These tell ThreadSanitizer that everything this fiber did before release(point) happens before everything that
-  // other fibers or the host do after they acquire the same point. ThreadSanitizer sees fibers as threads, and a switch
-  // between fibers orders nothing. Call these functions from the host's stack.
+  // ThreadSanitizer sees fibers as threads, and a switch between fibers orders nothing. These functions declare an
+  // order: everything that this fiber did before release(point) happens before everything that a fiber or the host does
+  // after acquire(point). Call these functions from the host's stack.
   void release(void* point);
   void acquire(void* point);
 

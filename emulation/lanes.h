@@ -21,9 +21,9 @@ inline Counts totals;
 
 enum class State : std::uint8_t { fresh, ready, at_barrier, at_exchange, returned };
 
-// Values of `source` for calls that have no source lane. Of all exchanges, CUDA guarantees memory order only for
-// __syncwarp(). So emulated shuffles and ballots do not order memory either, and ThreadSanitizer reports code that
-// relies on them to do so.
+// Values of `source` for calls that have no source lane. CUDA guarantees memory order for __syncwarp(), but not for
+// shuffles and ballots. So the emulated ones do not order memory either, and ThreadSanitizer reports code that relies
+// on such an order.
 constexpr int kBallot = kWarpSize, kSyncwarp = kWarpSize + 1;
 
 struct Lane {
@@ -37,7 +37,7 @@ struct Lane {
   void (*together)(void* const*);  // computes a collective from one pointer per lane
 };
 
-// Completes every exchange at which all lanes of its mask have arrived, so that these lanes can run again. Returns
+// Completes every exchange for which all lanes of the mask have arrived, so that these lanes can run again. Returns
 // false if no lane of the warp waits in an exchange. Throws if a lane waits for lanes that can no longer arrive.
 bool complete_exchanges(Lane* warp, int size);
 

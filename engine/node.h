@@ -24,7 +24,7 @@ class Node {
  public:
   virtual ~Node() = default;
   virtual const char* name() const = 0;
-  // Adds to the gradient of every operand that needs one.
+  // Adds this node's contribution to the gradient of every operand that needs one.
   virtual void backward(NodeGrads& grads) = 0;
   // Sets the properties that differ from the defaults. The functions among them may be called while the node lives.
   virtual void describe(Description& description) const = 0;

@@ -46,8 +46,8 @@ class NodeGrads {
   const Node& node_;
   Tensor dy_;
   bool dy_taken_ = false;  // dy has become the gradient of an operand
-  // Contributions to operands that occur twice, and contributions in a dtype other than the gradient's. They are added
-  // after the node has run.
+  // Contributions to operands that occur twice, and contributions whose dtype differs from the dtype of the gradient.
+  // They are added after the node has run.
   std::vector<std::pair<int, Tensor>> temporary_;
 };
 

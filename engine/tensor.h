@@ -41,7 +41,7 @@ class Tensor {
   }
   void* raw() const { return storage_ ? static_cast<char*>(storage_.get()) + offset_ : nullptr; }
   bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
-  // Returns true if the storage may be overwritten: foldgrad allocated it, and no other tensor shares it.
+  // Returns true if the storage may be overwritten, that is, if foldgrad allocated it and no other tensor shares it.
   bool owns_storage() const { return !external_ && storage_.use_count() == 1; }
   bool is_external() const { return external_; }
 

@@ -9,9 +9,9 @@ namespace foldgrad {
 struct ModelParts {
   std::vector<Parameter*> parameters;
   std::vector<Normalizer*> normalizers;
-  std::vector<Parameter*> added;   // those of `parameters` that are learned positions or the class token
-  std::vector<Parameter*> output;  // those of `parameters` that belong to the last layer, which computes the logits
-  std::vector<Parameter*> fixed;   // those of `parameters` that training does not change
+  std::vector<Parameter*> added;   // elements of `parameters` that are learned positions or the class token
+  std::vector<Parameter*> output;  // elements of `parameters` that belong to the last layer, which computes the logits
+  std::vector<Parameter*> fixed;   // elements of `parameters` that training does not change
 
   // Adds the arguments in their order. Each is a parameter, a normalizer (added with its parameters), a layer (which
   // has list()), or a range, pointer or std::optional of these. Skips parameters with undefined values, null pointers

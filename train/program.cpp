@@ -53,7 +53,8 @@ struct Command {
   std::function<Action(CLI::App&)> add;
 };
 
-// Returns the commands in the order of --help. `arguments` are main()'s; `self` is as in run_command_line().
+// Returns the commands in the order of --help. `arguments` are the arguments of main(); `self` is described in
+// program.h.
 std::vector<Command> commands(const BuildInfo& build, const std::vector<std::string>& arguments,
                               const std::vector<std::string>& self) {
   return {

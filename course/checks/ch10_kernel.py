@@ -8,8 +8,8 @@ THINK = {"not an element": "A thread accesses one element at a time. Of which ro
          "out of bounds": "Which index is outside the shape? C need not be a multiple of the number of threads, and "
                           "not every thread has a word to add.",
          "blocks": "Blocks cannot communicate. Which row is that of this block?",
-         "all use": "A barrier is missing between a write and another thread's use, or some threads skip it. "
-                    "Which one? Think of a second call of block_sum, too.",
+         "all use": "Either there is no barrier between one thread's write and another thread's access, or some "
+                    "threads skip it. Which barrier? Think of a second call of block_sum, too.",
          "no thread has written": "Which thread should have written that word, and is there a barrier in between?",
          "not at the same barrier": "All threads of a block must reach each barrier. Is one inside of an `if`?"}
 

@@ -87,8 +87,9 @@ void column_sums_cpu(const F& p) {
   column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/false>(p, r, own); });
 }
 
-// Computes the sums and the elements of a matrix (elementwise.h) in one pass, so that values that both add()
-// and value() use are computed once. The target may be null. The CPU also computes unwanted sums; such calls are rare.
+// Computes the elements of a matrix (elementwise.h) and its column sums in one pass, so that values that both add() and
+// value() use are computed once. If target() is null, computes only the sums. The CPU also computes sum k if total(k)
+// is null; this is rare.
 template <class F>
 void elements_and_column_sums_cuda(const F& f);
 template <class F>

@@ -25,7 +25,7 @@ namespace foldgrad {
 
 // Cuts n elements into pieces that begin at cache lines, and calls body(begin, end) for each piece, on all threads.
 void parallel_blocks(std::int64_t n, const auto& body) {
-  constexpr std::int64_t kBlock = 4096;  // a multiple of every vector length and cache line
+  constexpr std::int64_t kBlock = 4096;  // a multiple of all vector lengths and of a cache line
   parallel_ranges((n + kBlock - 1) / kBlock, kBlock,
                   [&](std::int64_t begin, std::int64_t end) { body(begin * kBlock, std::min(n, end * kBlock)); });
 }

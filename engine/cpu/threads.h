@@ -48,7 +48,7 @@ class Body {
 // set_threads(), otherwise the first number in $OMP_NUM_THREADS, otherwise the number of processors that the process
 // may use. Returns 1 inside a piece.
 int threads();
-// Sets the calling thread's number of threads. Throws std::invalid_argument unless n is at least 1.
+// Sets the number of threads that the calling thread uses. Throws std::invalid_argument unless n is at least 1.
 void set_threads(int n);
 
 // Calls body(piece) once for each piece from 0 to pieces - 1, on any thread and in any order, and returns when all

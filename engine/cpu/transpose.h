@@ -11,8 +11,8 @@
 
 namespace foldgrad {
 
-// One step for two rows that are kBit apart: swaps the entries of `upper` in columns whose number has bit kBit set with
-// the entries of `lower` in the other columns.
+// Does one step for two rows that are kBit apart. Swaps the entries of `upper` in columns whose number has bit kBit set
+// with the entries of `lower` in the columns whose number does not.
 template <int kBit, class Row, int... l>
 [[gnu::always_inline]] inline void exchange_entries(Row& upper, Row& lower, std::integer_sequence<int, l...>) {
   constexpr int n = sizeof...(l);

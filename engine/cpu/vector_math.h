@@ -82,7 +82,7 @@ FOLDGRAD_HD inline float fast_exp(float x) {
   return x < kLeastExponent ? 0.0f : value;
 }
 
-// Returns e^x for x <= 0 in fewer steps, for example for softmax.
+// Like fast_exp(), but only for x <= 0, which takes fewer steps. Softmax, for example, needs no other x.
 FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
   using namespace vector_math;
   const Reduced reduced = reduce(at_least(x, kLeastExponent), kBias);

@@ -1,6 +1,6 @@
-// Runs element-wise kernels over [batch, rows, columns], for kernels that compute addresses from all three indices. For
-// other kernels, matrix_cuda (elementwise.h) is faster. The grid has the same three axes, so that no thread has to
-// divide an index; a 64-bit division takes about a hundred instructions. This header is for .cu files.
+// Runs element-wise kernels over [batch, rows, columns] that compute addresses from all three indices. For other
+// kernels, matrix_cuda (elementwise.h) is faster. The grid has the same three axes, so that no thread has to divide an
+// index; a 64-bit division takes about a hundred instructions. This header is for .cu files.
 #pragma once
 #include "engine/cuda/pack.h"
 

@@ -63,8 +63,8 @@ __device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (
   }
 }
 
-// Uses one block for each strip of columns and each part of the rows. With kElements, also runs f(i, c) for every
-// element.
+// Computes partial column sums, with one block for each strip of columns and each part of the rows. With kElements,
+// also runs f(i, c) for every element in the same pass.
 template <int N, bool kElements, class F>
 __global__ void __launch_bounds__(kMatrixThreads, 1) column_sum_parts_kernel(ColumnSumParts<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;

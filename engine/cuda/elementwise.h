@@ -59,8 +59,8 @@ void elementwise_cuda(const F& f) {
   }
 }
 
-// For a matrix [rows, columns], a thread keeps its columns and walks down the rows. So no element needs a division, and
-// each thread loads gains and biases only once.
+// For a matrix [rows, columns], each thread keeps its columns and walks down the rows. So it finds an element's column
+// without a division, and loads gains and biases only once.
 
 constexpr int kMatrixThreads = 256;         // not tuned
 constexpr std::int64_t kRowsPerThread = 4;  // rows that a thread processes if the matrix has enough rows; not tuned

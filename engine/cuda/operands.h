@@ -158,7 +158,7 @@ struct StoreResults : OperandVisitor<N> {
   }
 };
 
-// Returns a copy of f whose operands the visitor has redirected.
+// Lets the visitor redirect the operands of a copy of f, and returns the copy.
 template <class F, class Visitor>
 __device__ __forceinline__ F visited(F f, Visitor visitor) {
   f.operands(visitor);
@@ -201,7 +201,7 @@ bool aligned_operands(F f) {
   f.operands(visit);
   return takes_packs(visit.aligned);
 }
-// Returns true if aligned_operands() does and packs of N cover each row of the matrix exactly.
+// Returns true if the operands are aligned (aligned_operands()), and packs of N cover each row of the matrix exactly.
 template <int N, class F>
 bool in_packs(const F& f) {
   return f.columns % N == 0 && aligned_operands<N>(f);

@@ -52,7 +52,7 @@ __device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&r)[4], 
                : "memory");
 }
 
-// Rounds two numbers to the nearest bf16, ties to even, and packs them as in a fragment.
+// Rounds two numbers to the nearest bf16, ties to even, and packs them into one register of a fragment.
 __device__ __forceinline__ std::uint32_t pack_bf16(float lower, float upper) {
   std::uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(upper), "f"(lower));

@@ -19,7 +19,8 @@ struct JsonError {
 // event, and the text of the key ("" for a value). May throw.
 using JsonWatch = std::function<void(std::size_t depth, nlohmann::json::parse_event_t event, const std::string& key)>;
 
-// Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError, or what `watch` throws.
+// Parses one JSON value; Json is nlohmann::json or nlohmann::ordered_json. Throws JsonError, and passes on exceptions
+// of `watch`.
 //
 // We do not use the library's parser with a callback, because it searches an object again after each member that is
 // itself an object, and an ordered object even after every member. Parsing a header with 100,000 tensors took minutes.

@@ -25,7 +25,7 @@ void check_stride(const char* matrix, std::int64_t stride, std::int64_t row) {
                  matrix, row, stride);
 }
 
-// Throws std::invalid_argument as gemm() does. `g` must be resolved.
+// Throws the std::invalid_argument that gemm() documents. `g` must be resolved.
 void check(DType dtype, const Gemm& g, const void* bias) {
   FOLDGRAD_CHECK(is_floating(dtype), "gemm: the element type must be f32, f64 or bf16, got {}", name(dtype));
   FOLDGRAD_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0,

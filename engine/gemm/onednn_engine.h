@@ -23,7 +23,7 @@ inline dnnl::stream& onednn_stream() {
   return stream;
 }
 
-// Returns false if oneDNN does not support a case, or has only generic loops for it, which are slower than ours.
+// Returns false if oneDNN does not support a case, or supports it only with generic loops, which are slower than ours.
 bool onednn_covers(const auto& chosen) { return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0; }
 
 // A primitive and its arguments. The addresses of the arguments may change from call to call.

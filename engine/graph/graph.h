@@ -48,7 +48,7 @@ struct Graph {
 
 // Returns the whole recording. Consecutive operations of a scope in `sites` become one normalizer node; if the scope
 // appears again later, its operations become a second node. A parameter that was cast or reshaped counts as the
-// parameter itself. Parameters that share storage count as the first of them.
+// parameter itself. If several parameters share storage, all of them count as the first one.
 Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites = {});
 
 }  // namespace foldgrad

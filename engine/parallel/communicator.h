@@ -58,7 +58,7 @@ class Communicator {
   // Returns the values of each rank. The ranks may have different numbers of values.
   template <class T>
   std::vector<std::vector<T>> all_gather_each(std::span<const T> own);
-  // Replaces the values on all ranks with those of rank 0.
+  // Replaces the values on all ranks with the values of rank 0.
   template <class T>
   void broadcast(std::span<T> values) {
     broadcast_bytes(Device::cpu, std::as_writable_bytes(values));
@@ -84,12 +84,12 @@ class Communicator {
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
-  // Adds the traffic of `from`, another communicator of this rank, to the traffic of this one, and resets it. Adds
-  // `seconds`, the time that this rank has waited for `from`, in place of the seconds of `from`.
+  // Moves the traffic of `from`, another communicator of this rank, to this communicator. Counts only `seconds`, the
+  // time that this rank has waited for `from`, and not the seconds that `from` has measured.
   void take_traffic(Communicator& from, double seconds);
 
  protected:
-  // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite.
+  // Sends `out` to rank `partner` and receives `in` from it. The partner makes the matching call.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
   // Returns the link for tensors on GPUs, or null if tensors go through host memory. The answer is the same on all
   // ranks.

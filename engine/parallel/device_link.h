@@ -23,7 +23,7 @@ class DeviceLink {
   virtual std::string make_id() = 0;
   virtual void join(const std::string& id, int rank, int ranks) = 0;
 
-  // Sends `out` to rank `partner` and receives `in` from it, while the partner does the opposite. Both are in GPU
+  // Sends `out` to rank `partner` and receives `in` from it. The partner makes the matching call. Both are in GPU
   // memory and may be empty. The exchange is queued like a kernel, so the call may return before the data have arrived.
   // Call this from one thread at a time. Throws CommunicationError.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
@@ -33,9 +33,9 @@ class DeviceLink {
 // open one.
 using OpenDeviceLink = std::function<std::unique_ptr<DeviceLink>()>;
 
-// Links the GPUs of all ranks; each rank must be its own process and call this. If one rank fails, all ranks return
-// null and put the reason into `trouble`. `open` is empty on ranks that compute on the CPU. Caution: if a rank fails in
-// join(), the library may wait for that rank forever on the other ranks.
+// Links the GPUs of all ranks. Each rank must be a separate process, and all ranks must call this. If one rank fails,
+// all ranks return null and put the reason into `trouble`. `open` is empty on ranks that compute on the CPU. Caution:
+// if a rank fails in join(), the library may wait for that rank forever on the other ranks.
 std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenDeviceLink& open, std::string& trouble);
 
 // Opens NCCL on the GPU in use, through the library next to the program (engine/parallel/nccl).

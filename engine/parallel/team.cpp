@@ -50,7 +50,7 @@ struct TeamState {
 
 class TeamMember final : public Communicator {
  public:
-  // `channel` distinguishes the messages of this communicator from those of the rank's other communicators.
+  // A rank may have several communicators; `channel` distinguishes their messages.
   TeamMember(TeamState& team, int rank, int channel)
       : Communicator(rank, team.options.ranks), team_(team), channel_(channel) {}
 

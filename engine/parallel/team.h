@@ -16,7 +16,7 @@ struct TeamOptions {
   Processes* processes = nullptr;  // must outlive the team; null if there is only this process
   double timeout = 600;            // seconds that a rank waits for another rank
   int threads = 1;                 // compute threads that the ranks of this process share; each rank has at least one
-  OpenDeviceLink open_link = {};   // links this process's GPU to those of the other processes; empty on the CPU
+  OpenDeviceLink open_link = {};   // links this process's GPU to the other processes' GPUs; empty on the CPU
 };
 
 class Team {

@@ -60,7 +60,7 @@ struct BlockConfig {
   // Throws std::invalid_argument unless every key of normalizer_at is the site of one of these normalizers.
   void validate_sites(const char* family, const std::vector<Normalizer*>& normalizers) const;
   static std::vector<std::string> activation_names();
-  // Throws std::invalid_argument for a name that validate() refuses.
+  // Returns the function that `activation` names. Throws std::invalid_argument if there is no such function.
   Activation activation_function() const;
   bool operator==(const BlockConfig&) const = default;
 };

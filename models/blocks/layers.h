@@ -60,8 +60,8 @@ struct BlockMaker {
   // Returns a maker for layer `layer` (0-based) of `layers`. Its drop-path rate is
   // config.drop_path * layer / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
-  // `sublayer` ("attention" or "other") and the numbers of layers above set options of deepnorm, dyt and derf that the
-  // user has not set.
+  // Make the normalizer of a site. `sublayer` ("attention" or "other") and the numbers of layers above determine
+  // options of deepnorm, dyt and derf that the user has not set.
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels,
                                          const char* sublayer = "other") const;

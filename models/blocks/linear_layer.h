@@ -32,7 +32,8 @@ struct LinearLayer {
   Parameter weight, bias, gain;
 };
 
-// Returns the results of layers that read the same x, side by side: [N, sum of their columns].
+// Returns the results of several layers that read the same x. The results are concatenated: [N, total number of
+// columns].
 Var side_by_side(std::span<LinearLayer> layers, const Var& x, const ForwardPass& pass);
 // True if side_by_side() computes one product for all layers. In a recording each layer has its own product, by which
 // folding and export identify it.

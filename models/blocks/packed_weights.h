@@ -18,7 +18,8 @@ class PackedWeights {
  public:
   explicit PackedWeights(DType dtype) : dtype_(dtype) {}
 
-  // Returns activation(x W^T + b) in `dtype` for layers that read the same x, side by side: [rows, sum of columns].
+  // Returns activation(x W^T + b) of several layers that read the same x. The results are concatenated: [rows, total
+  // number of columns], in `dtype`.
   Var product(std::span<const LinearLayer> layers, const Var& x, std::optional<Activation> activation = {});
   // Returns scale * stream + x W^T + b. Overwrites the stream if nothing else needs it.
   Var add(Var stream, double scale, const LinearLayer& layer, const Var& x);

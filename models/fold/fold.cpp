@@ -126,7 +126,8 @@ void Folding::apply(const LinearFold& fold) {
     }
   }
   const bool scales = std::ranges::any_of(fold.maps, [](const ChannelMap& w) { return w.map.scales(); });
-  // If no map scales W, passes a copy, so that a shared W stays untouched.
+  // fold_columns() writes W even if no map scales it. In that case it gets a copy, so that a W that other layers share
+  // is not written.
   fold_columns(scales ? W : W.clone(), b, fold.maps);
 }
 

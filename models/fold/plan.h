@@ -19,7 +19,7 @@ struct Composition {
   AffineMap map;
 };
 
-// A branch W h + b to divide by A, since the stream of its sum stays divided by A.
+// A branch W h + b that must be divided by A, since the stream to which it is added is stored divided by A.
 struct BranchRescale {
   std::string weight, bias;
   std::vector<double> A;

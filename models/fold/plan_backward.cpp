@@ -1,5 +1,5 @@
-// Plans folds into the layer or table before a normalizer [FOLD-3]. Rejects a normalizer if the recorded operations
-// differ from those of its site.
+// Plans folds into the layer or table before a normalizer [FOLD-3]. Rejects a normalizer if its recorded operations
+// differ from the operations that its site declares.
 #include <algorithm>
 
 #include "models/fold/plan.h"

@@ -24,7 +24,7 @@ GptDecoder::GptDecoder(Gpt& model, DType dtype) : model_(model), precision_("gen
 
 std::int64_t GptDecoder::room() const { return config().context - begins_.longest() - steps_; }
 
-// Returns the logits for the last row of each sequence.
+// Returns the logits of the last row of each sequence.
 Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Tensor& places, const Attend& attend) {
   const ForwardPass pass = precision_.pass(tape_);
   const Device device = model_.device();
@@ -71,9 +71,10 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
 
 Tensor GptDecoder::step(const TokenIds& tokens) {
   const std::int64_t count = begins_.count();
-  FOLDGRAD_CHECK(count > 0 && std::int64_t(tokens.size()) == count,
-                 "generation: there must be at least one text and one token for each text, got {} texts and {} tokens",
-                 count, tokens.size());
+  FOLDGRAD_CHECK(
+      count > 0 && std::int64_t(tokens.size()) == count,
+      "generation: there must be at least one text, and exactly one token per text, got {} texts and {} tokens", count,
+      tokens.size());
   FOLDGRAD_CHECK(room() > 0, "generation: a text and its continuation together must have at most context = {} tokens",
                  config().context);
   require_ids(tokens, config().vocabulary);

@@ -3,9 +3,9 @@
 //   Gpt model(config, seed);
 //   Var loss = model.loss({{"ids", ids}, {"target", next}}, {.tape = tape, .dtype = DType::f32, .training = true}, 0);
 //
-//   [GPT-1]  x = drop(E[id] + P[place]), or drop(sqrt(width) E[id] + sinusoid(place)); places count from 0 in each
-//            sequence. With rotary positions x = drop(E[id]), and each layer rotates its queries and keys by their
-//            places [ROT-2]. With scaled_embedding E[id] is multiplied by a learned number.
+//   [GPT-1]  x = drop(E[id] + P[position]), or drop(sqrt(width) E[id] + sinusoid(position)); positions are counted from
+//            0 in each sequence. With rotary positions x = drop(E[id]), and each layer rotates its queries and keys by
+//            their positions [ROT-2]. With scaled_embedding E[id] is multiplied by a learned number.
 //   [GPT-2]  logits = h O^T + o; O is E unless config.tied is off; o only if output_bias
 //   [GPT-3]  loss = sum over all targets of the cross entropy
 //
@@ -37,13 +37,13 @@ class Gpt final : public Model {
       Device device = Device::cpu);
   const GptConfig& config() const { return config_; }
 
-  // Computes [GPT-1]. `ids` is i64 [N] on the model's device, `places` i64 [N] on the CPU.
+  // Computes [GPT-1]. `ids` is i64 [N] on the model's device; `places` has the positions, i64 [N] on the CPU.
   Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
   // Runs the layers on x [N, width], whose sequences are `rows`; `attend` computes the layers' attention.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // returns [N, vocabulary]
   // Projects a layer's input to queries, keys and values [N, 3 width]. If positions are rotary, rotates queries and
-  // keys. `places` is i64 [N] on the model's device.
+  // keys. `places` has the positions, i64 [N] on the model's device.
   Var project(AttentionBlock& block, const Var& in, const Tensor& places, const ForwardPass& pass);
 
   const char* family() const override { return "gpt"; }

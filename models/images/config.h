@@ -23,7 +23,8 @@ struct ImageModelConfig : BlockConfig {
   bool operator==(const ImageModelConfig&) const = default;
 
  protected:
-  // Throws std::invalid_argument if a value is invalid, with a message like that of a family's validate().
+  // Throws std::invalid_argument if a value is invalid, with a message that begins like the messages of a family's
+  // validate().
   void validate(const char* family) const;
 };
 

@@ -77,7 +77,8 @@ class ImageModel : public Model {
   virtual Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);  // [B T, channels] -> [B, channels]
   virtual void initialize(std::uint64_t seed) = 0;  // leaves the normalizers' parameters as they are
   using Change = std::function<void(ImageModelConfig&)>;
-  // Returns a model of the same family whose configuration `change` has modified. All parameters are 0.
+  // Applies `change` to a copy of the configuration, and returns a model of the same family with that configuration.
+  // All its parameters are 0.
   virtual std::unique_ptr<ImageModel> with(const Change& change, DType dtype, Device device) const = 0;
   // Returns the result of with(change), with this model's state and the parameter values that `from` contains.
   std::unique_ptr<ImageModel> altered(const Change& change, const NamedTensors& from) const;

@@ -35,8 +35,10 @@ void NfNetConfig::validate() const {
   FOLDGRAD_CHECK(positive(channels) && stages() <= kMostStages,
                  "nfnet: channels must have a positive number for each of at most {} stages, got {}", kMostStages,
                  channels);
-  FOLDGRAD_CHECK(channels[0] % 16 == 0, "nfnet: channels must begin with a multiple of 16, for the stem, got {}",
-                 channels[0]);
+  FOLDGRAD_CHECK(
+      channels[0] % 16 == 0,
+      "nfnet: channels must begin with a multiple of 16, since the stem begins with 1/16 of this number, got {}",
+      channels[0]);
   std::int64_t common = 0;
   for (std::int64_t of_stage : channels) {
     FOLDGRAD_CHECK(of_stage % 2 == 0, "nfnet: channels must be even, since blocks halve them, got {}", of_stage);

@@ -27,7 +27,7 @@ constexpr auto names_of(Inference) { return std::array{"affine", "linear", "elem
 
 class NormalizerOptions;
 
-// The first training iterations, in which a normalizer does not yet behave as it does later and at inference.
+// The first training iterations, in which a normalizer does not yet compute what it computes later and at inference.
 struct NormalizerWarmup {
   std::int64_t iterations = 0;
   std::vector<std::string> options = {};  // the options that set `iterations`

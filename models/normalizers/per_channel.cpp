@@ -136,7 +136,7 @@ std::vector<NormalizerKind> channel_normalizers() {
        make<ChannelNormalizer, ChannelNormOptions::bn>},
       {{"qmbn",
         Inference::affine,
-        "batch normalization with the mean square in place of mean and variance (UN without averages)",
+        "batch normalization with the mean square instead of the mean and the variance (UN without averages)",
         {alpha_option("0.9"), eps_option("1e-5")}},
        make<ChannelNormalizer, ChannelNormOptions::qmbn>},
       {{"rbn",

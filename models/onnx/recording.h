@@ -29,8 +29,9 @@ class OnnxRecording final : public OnnxOperands {
  public:
   OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences = {});
 
-  // Names a value of the recording that the file already contains, as an input or as the result of other nodes. An
-  // empty name means that the value is absent; results of operations whose first operand is absent are absent too.
+  // Gives a recorded value the name under which the file already contains it, as an input or as the result of other
+  // nodes. An empty name means that the value is absent; results of operations whose first operand is absent are absent
+  // too.
   void give(int value, const std::string& name);
   // Adds all nodes and returns the name of the recording's only result. Throws std::invalid_argument if ONNX nodes
   // cannot express an operation or a normalizer.
@@ -69,8 +70,8 @@ class OnnxRecording final : public OnnxOperands {
 // (NAME) has statistics over the tokens of WHAT".
 void require_exportable(const Model& model, const char* what);
 
-// Returns the attention bias: 0 for `seen` keys, and -1e30 for others, which makes their probability 0. -infinity would
-// give NaN in a row without keys.
+// Returns the attention bias: 0 for `seen` keys, and -1e30 for all other keys, which makes their probability 0.
+// -infinity would give NaN in a row without keys.
 std::string onnx_bias_of(OnnxGraph& g, const std::string& seen);
 
 // Adds nodes for the normalizer's inference() form; returns x itself if the form changes nothing. Throws

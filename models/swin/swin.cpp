@@ -31,7 +31,7 @@ Var bias_of(Parameter& table, const MapWindows& windows, Tape& tape, DType dtype
   return reshape(both, {windows.count, heads, T, T});
 }
 
-// Attends within windows, which are the segments `rows`.
+// Self-attention within each window of each image. `rows` has one segment per window.
 Var attend(AttentionBlock& block, Parameter& table, const MapWindows& windows, const Segments& rows, const Var& in,
            const ForwardPass& pass) {
   const auto moved = [&](const Var& x, const RowOrder& order) { return windows.count == 1 ? x : reindex(x, order); };

@@ -35,7 +35,7 @@ Tensor mask_of(std::int64_t side, std::int64_t size, std::int64_t shift, std::in
   constexpr double kOtherBand = -100;
   const std::int64_t count = side / size * (side / size), tokens = size * size;
   const auto band = [&](std::int64_t place) { return int(place >= side - size) + int(place >= side - shift); };
-  std::vector<int> bands(std::size_t(count * tokens));  // a token's bands of row and column, as one number
+  std::vector<int> bands(std::size_t(count * tokens));  // each token's row band and column band, as one number
   for_tokens(side, size, [&](std::int64_t window, std::int64_t token, std::int64_t row, std::int64_t column) {
     bands[std::size_t(window * tokens + token)] = 3 * band(row) + band(column);
   });

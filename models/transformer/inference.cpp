@@ -97,8 +97,8 @@ CachePlaces StepDecoder::places_of_memory() const {
   return places;
 }
 
-// Returns queries, keys and values side by side. In the first layer, rows with the same token are still equal. Since a
-// beam's hypotheses usually end in the same few tokens, only a fraction of the product has to be computed.
+// Returns each row's query, key and value in one row. In the first layer, rows with the same token are still equal. The
+// hypotheses of a beam usually end in the same few tokens, so only a fraction of the product has to be computed.
 Var StepDecoder::projected(AttentionBlock& block, const Var& in, const std::vector<std::int64_t>& tokens) const {
   std::unordered_map<std::int64_t, std::int64_t> row_of;
   std::vector<std::int64_t> firsts, rows;  // the first row with each token; for each row, its token's index in `firsts`

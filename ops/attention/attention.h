@@ -45,8 +45,8 @@ struct AttentionOptions {
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Segments& queries,
               const Segments& keys);
 
-// Computes self-attention over a joint projection qkv [N, 3 H D], which contains the columns of q, followed by those of
-// k and v. The projection is neither split nor copied.
+// Computes self-attention over a joint projection qkv [N, 3 H D], which contains the columns of q, then of k, then of
+// v. The projection is neither split nor copied.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows);
 // Also adds a bias to the scores. Throws std::invalid_argument unless the bias has the shape above, all segments have
 // the same length, and causal is off. The fast kernels do not support a bias.

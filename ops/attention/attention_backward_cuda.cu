@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 && !kBias 
 
 }  // namespace
 
-// Computes the scores twice, once in the blocks of queries and once in those of keys, because atomic additions would
+// Computes the scores twice, once in blocks of queries and once in blocks of keys, because atomic additions would
 // change the bits from run to run.
 template <class T>
 void attention_cuda(const AttentionBackward<T>& p) {

@@ -88,7 +88,7 @@ FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }
 
-// Returns the factor r of the released forms: the root of var_hat + eps divided by that of run_var + eps.
+// Returns the factor r of the released forms: sqrt(var_hat + eps) / sqrt(run_var + eps).
 FOLDGRAD_HD inline double rescale(const ChannelNormOptions& o, double t, double var_hat, double run_var) {
   const double first = double(o.warmup > 1000 ? o.warmup : 1000);
   if (o.rescale == Rescale::none || t <= first) return 1;

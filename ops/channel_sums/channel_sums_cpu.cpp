@@ -56,7 +56,7 @@ void sum_block(P p, std::int64_t block) {
   }
 }
 
-// Adds the blocks in order, for kChannelsAtOnce adjacent channels.
+// Adds up the partial sums of all blocks, in order, for up to kChannelsAtOnce adjacent channels.
 constexpr std::int64_t kChannelsAtOnce = 64;
 template <class P>
 void add_up_blocks(const P& given, std::int64_t begin) {

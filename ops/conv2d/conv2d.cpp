@@ -68,7 +68,8 @@ struct UnfoldNode {
     });
   }
   void describe(Description& d) const {
-    // Moves a map to axis 2, since a row of the result is a patch [channels, height, width].
+    // The pending map moves from axis 3 of x to axis 2 of the result. A row of the result is a patch [channels,
+    // kernel_height, kernel_width], so each channel takes kernel_height * kernel_width adjacent entries.
     d.passes = [this](const Graph&, const GraphUse&, ChannelMap& map) -> std::string {
       if (s.padding != 0 && map.map.adds())
         return "unfold pads with zeros, but folding would pad with the map's bias B";

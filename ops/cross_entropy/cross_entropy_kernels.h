@@ -1,4 +1,4 @@
-// The formulas of cross_entropy.h for one element, and the parameters of its loops on both devices.
+// The formulas of cross_entropy.h for one element, and the parameter structs of the CPU and CUDA loops that apply them.
 #pragma once
 #include "engine/cpu/vector_math.h"
 #include "engine/kernels.h"

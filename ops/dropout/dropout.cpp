@@ -70,7 +70,7 @@ struct BiasDropoutResidualNode {
   void describe(Description& d) const {
     d.bias = 1;
     d.streams = {2};
-    d.dropout = p + path_p - p * path_p;  // an element is dropped alone or with its sample
+    d.dropout = p + path_p - p * path_p;  // dropout drops single elements, drop path whole samples
     d.onnx = [](OnnxGraph& g, const OnnxOperands& in) { return g.node("Add", {in[2], g.node("Add", {in[0], in[1]})}); };
   }
 };

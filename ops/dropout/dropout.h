@@ -27,7 +27,7 @@ Var dropout(const Var& x, double p, const Random& random);
 
 struct DropPath {
   double p = 0;
-  Random random = {};      // the stream must differ from that of the dropout
+  Random random = {};      // its stream must differ from the stream of the dropout
   std::int64_t rows = 1;   // each sample consists of this number of consecutive rows
   std::int64_t first = 0;  // index of the first sample of x in the sequence `random`
 };

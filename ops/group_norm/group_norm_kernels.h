@@ -1,4 +1,4 @@
-// The formulas of group_norm.h for one element, and the parameters of its loops on both devices.
+// The formulas of group_norm.h for one element, and the parameter structs of the CPU and CUDA loops that apply them.
 #pragma once
 #include <cmath>
 

@@ -11,7 +11,8 @@
 namespace foldgrad {
 namespace {
 
-// The sizes of multiply()'s products. If all matrices of a batch share one b, the batch is one product with more rows.
+// The sizes of the products that multiply() computes. If all matrices of a batch share one b, the batch is one product
+// with more rows.
 struct ProductSizes {
   std::int64_t batch, m, n, k;
 };

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // number of channels whose results stay in registers
 
-// Either position (i, j) of y with the rows and columns of the kernel that are inside the image, or pixel (i, j) of the
-// image with the rows and columns of the positions that see it.
+// In the forward pass, position (i, j) of y, and the rows and columns of the kernel that are inside the image. In the
+// backward pass, pixel (i, j) of the image, and the rows and columns of the positions that see it.
 struct Cell {
   std::int64_t b;
   int i, j;

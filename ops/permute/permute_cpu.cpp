@@ -19,8 +19,8 @@ void copy_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::int64_
   }
 }
 
-// Transposes a tile in the first-level cache, so that x is read and y written in the order of memory. For whole tiles,
-// height and width are constants, so that the compiler unrolls the loops.
+// Transposes a tile in the L1 cache, so both the reads of x and the writes of y are contiguous. Whole tiles have a
+// constant height and width, so the compiler can unroll the loops.
 template <class T>
 inline __attribute__((always_inline)) void transpose_tile(const GradOut<T>& y, std::int64_t row_y, const T* x,
                                                           std::int64_t column_x, std::int64_t height,

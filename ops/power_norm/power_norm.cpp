@@ -13,7 +13,7 @@ namespace foldgrad {
 namespace {
 
 struct PowerNormNode {
-  Tensor x, gamma, zeros, rstd, rstd_q;  // `zeros` are the channels' means, since none is subtracted
+  Tensor x, gamma, zeros, rstd, rstd_q;  // `zeros` is passed as the means, since no mean is subtracted
   Tensor square;                         // mean square of all rows; undefined if not training
   std::int64_t counted;                  // number of rows in the statistics; 0 if not training
   PowerNormState state;

@@ -11,7 +11,7 @@ struct Reindex {
   const std::int64_t* order;  // [rows]
   std::int64_t blocks, rows, columns;
 
-  // Returns the row of x that becomes row r of block b of y.
+  // Returns the row of x that becomes row r in block b of y.
   FOLDGRAD_HD const T* from(std::int64_t b, std::int64_t r) const { return x + (b * rows + order[r]) * columns; }
 };
 

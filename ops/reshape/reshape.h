@@ -8,8 +8,8 @@
 
 namespace foldgrad {
 
-// One size may be -1; it is computed from the others. Throws std::invalid_argument unless the shape has as many
-// elements as x.
+// One size may be -1; it is then computed from the other sizes. Throws std::invalid_argument unless the shape has as
+// many elements as x.
 Var reshape(const Var& x, const std::vector<std::int64_t>& sizes);
 
 }  // namespace foldgrad

@@ -28,9 +28,10 @@ struct RotaryTable {
   RotaryTable(std::int64_t places, std::int64_t width, double theta, DType dtype, Device device = Device::cpu);
 };
 
-// `places` is i64 [N] on x's device. Throws std::invalid_argument unless x is [N, H D], `columns` is a multiple of D
-// and at most H D, and the sizes of places and the table match x. On the CPU, it also throws for a place outside the
-// table. On CUDA, where a check would make the host wait, the row of such a place becomes NaN.
+// `places`, i64 [N] on x's device, has the position of each row. Throws std::invalid_argument unless x is [N, H D],
+// `columns` is a multiple of D and at most H D, and the sizes of places and the table match x. On the CPU, it also
+// throws for a position outside the table. On CUDA, where a check would make the host wait, a row with such a position
+// becomes NaN.
 Var rotary(const Var& x, const Tensor& places, const RotaryTable& table, std::int64_t columns);
 
 }  // namespace foldgrad

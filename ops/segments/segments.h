@@ -32,7 +32,7 @@ class Segments {
   std::int64_t length(std::int64_t s) const { return offset(s + 1) - offset(s); }
   Tensor lengths() const;  // returns i64 [count] on the CPU
 
-  // offsets() is a table for kernels on device(): i64 [count + 1].
+  // offsets() is for kernels on device(): i64 [count + 1], the first row of each segment, and then the number of rows.
   Device device() const { return offsets_.device(); }
   const Tensor& offsets() const { return offsets_; }
   Segments to(Device device) const;

@@ -57,7 +57,7 @@ void weighted_pool_cpu(const WeightedPoolBackward<T>& p) {
 
 namespace {
 
-// Returns true if every row of these weights sums to 1 because the weights are the result of a softmax.
+// Returns true if the weights come from a softmax over the positions, so that each row sums to 1.
 bool sums_to_one(const Graph& graph, int weights) {
   const std::int64_t steps = graph.values[weights].shape[-1];
   int p = graph.producer(weights);

@@ -103,7 +103,8 @@ void add_optimizers(nb::module_& m) {
   def_adam<Adam>(m, "Adam",
                  "Returns an Adam optimizer as in fairseq, for Parameters or for groups. A group is a dict with "
                  "parameters, weight_decay and rate (a factor of the learning rate).");
-  def_adam<AdamW>(m, "AdamW", "Returns an AdamW optimizer as in PyTorch. The arguments are those of Adam().");
+  def_adam<AdamW>(m, "AdamW",
+                  "Returns an AdamW optimizer that updates as PyTorch's does. Takes the same arguments as Adam().");
   m.def(
       "SGD",
       [](const Groups& groups, double momentum, bool nesterov, double weight_decay) {

@@ -75,9 +75,10 @@ def column_sums(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the sums of a b and of a over the rows, both [C], for a and b [P, C]."""
     if not eager_cpu(a, b):
         return (a * b).sum(0), a.sum(0)
-    # The line above passes over the memory several times. PyTorch computes the weight and bias gradients of batch
-    # normalization at inference in one pass, and they are the same sums if mean and variance are 0 and eps is 1. Since
-    # that pass adds the rows one after the other, blocks of rows keep the rounding error small.
+    # The line above reads the data several times. If PyTorch's batch normalization runs in inference mode, its backward
+    # pass computes the gradients of weight and bias in a single pass. With mean 0, variance 0 and eps 1, these
+    # gradients are the sums that we need. That pass adds the rows one after the other, so we call it on blocks of rows
+    # to keep the rounding error small.
     zero = a.new_zeros(a.shape[1])
     sums = torch.ops.aten.native_batch_norm_backward.default
     blocks = [sums(as_image(of_a), as_image(of_b), None, zero, zero, None, None, False, 1.0, (False, True, True))[1:]

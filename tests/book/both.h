@@ -1,8 +1,8 @@
 // Runs an operation of book/tiny.cpp and its counterpart in the engine on the same numbers.
 //
 // Both evaluate the same formulas in f64. They differ only in the order of long sums, which the engine splits between
-// the lanes of vectors and blocks of rows. So results are bit-identical if no sum rounds, or if both sum in the same
-// order, as they do over up to 16 rows and over rows of two channels. Otherwise they differ by rounding.
+// vector lanes and blocks of rows. So results have the same bits if no sum is rounded, or if both sum in the same
+// order, as they do over up to 16 rows and within rows of two channels. Otherwise results differ by rounding errors.
 #pragma once
 #define main tiny_main
 #include "book/tiny.cpp"
@@ -67,7 +67,7 @@ inline void expect_within(double bound, const Results& got, const Results& want,
   }
 }
 
-// One operation in two versions: a function of tiny's tape and variables, and a function of the engine's variables.
+// Two versions of one operation: a function of tiny's tape and variables, and a function of the engine's variables.
 template <class OfTiny, class OfEngine>
 struct Both : OfTiny, OfEngine {
   using OfTiny::operator(), OfEngine::operator();
@@ -81,9 +81,9 @@ void expect_same(double bound, const std::vector<tiny::Tensor>& operands, const 
   expect_within(bound, of_tiny(operands, dy, op), of_engine(operands, dy, op), what);
 }
 
-// Returns a bound on the difference between two sums of the same n terms, none of which exceeds `size`. Each sum takes
-// n additions, and each addition rounds by at most 2^-53 times n * size. The second part of the bound allows each term
-// to be rounded a few times.
+// Returns a bound on the difference between two sums of the same n terms in different orders. No term exceeds `size`.
+// Each sum takes n additions, and each addition has a rounding error of at most 2^-53 times n * size. The second part
+// of the bound allows each term to be rounded a few times.
 inline double order_bound(int n, double size) { return 2 * n * (n * size) * 0x1p-53 + 8 * n * size * 0x1p-53; }
 
 }  // namespace foldgrad::testing

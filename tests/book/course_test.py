@@ -29,7 +29,7 @@ class Course(unittest.TestCase):
     maxDiff = None
 
     def assert_alike(self, got, want, near):
-        """Checks that both have the same text, and numbers for which near(got, want) holds."""
+        """Checks that the texts differ only in numbers, and that near(got, want) holds for each pair of numbers."""
         self.assertEqual(NUMBER.sub("#", got), NUMBER.sub("#", want))
         for line, wanted in zip(got.splitlines(), want.splitlines()):
             for a, b in zip(NUMBER.findall(line), NUMBER.findall(wanted)):
@@ -38,8 +38,8 @@ class Course(unittest.TestCase):
     def test_tiny_prints_what_the_page_says(self):
         printed = subprocess.run([TINY], check=True, capture_output=True, text=True).stdout
         want = next(text for kind, text in BLOCKS if kind == "text")
-        # Another C library may round differently. Losses and accuracies may differ by 0.05. Numbers below 1e-5, which
-        # are rounding errors, may differ by a factor of 10.
+        # Another C library may round differently. Losses and accuracies may differ by up to 0.05. Numbers below 1e-5
+        # are rounding errors, and may differ by a factor of up to 10.
         self.assert_alike(printed, want, lambda a, b: abs(a - b) < 0.05 if max(a, b) > 1e-5 and min(a, b) > 1e-5
                           else min(a, b) > 0 and abs(math.log10(a / b)) < 1)
 

@@ -72,14 +72,14 @@ void expect_same_cross_entropy(double bound, const tiny::Tensor& logits, double 
 
 TEST(Tiny, CE_1_CE_2_CE_3_CE_4_AreTheEngines) {
   tiny::Random random(5);
-  // Each logit is either the largest of its row or far below it, so exp() gives exactly 1 or 0. At other arguments the
-  // vector version of exp() that the engine's loops call may be off by 4 units in the last place (glibc).
+  // Each logit is either the largest of its row or far below the largest, so exp() gives exactly 1 or 0. At other
+  // arguments, glibc's vector version of exp(), which the engine's loops call, may be off by 4 units in the last place.
   tiny::Tensor exact = integers(2, 10, random);
   for (double& v : exact.values) v = v < 0 ? -2000 : 3;
   expect_same_cross_entropy(0, exact, 0);
   tiny::Tensor rows = integers(64, 10, random);
   for (double& v : rows.values) v = v < 0 ? -2000 : 3;
-  expect_same_cross_entropy(order_bound(64, 2000) / 64, rows, 0);  // only the sum over the rows rounds
+  expect_same_cross_entropy(order_bound(64, 2000) / 64, rows, 0);  // only the sum over the rows is rounded
 
   expect_same_cross_entropy(order_bound(64, 4) / 64, uniform(64, 10, random), order_bound(10, 1) / 64);
 }

@@ -1,4 +1,4 @@
-// Compares UN and folding of book/tiny.cpp with the engine's.
+// Compares UN and folding in book/tiny.cpp with the engine's versions.
 #include "models/fold/weights.h"
 #include "ops/channel_norm/channel_norm.h"
 #include "tests/book/both.h"
@@ -6,7 +6,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Both implementations of one layer of UN.
+// One UN layer in both implementations.
 struct UnifiedNorms {
   tiny::UnifiedNorm un;
   ChannelNormOptions options = ChannelNormOptions::un();
@@ -20,8 +20,8 @@ struct UnifiedNorms {
     state = ChannelNormState::create(options, un.C, DType::f64);
   }
 
-  // Runs one iteration of both and compares results, gradients and states. tiny stores the gradients of gamma and beta
-  // in `un`.
+  // Runs one iteration of both implementations and compares their results, gradients and states. tiny stores the
+  // gradients of gamma and beta in `un`.
   void step(const tiny::Tensor& x, const tiny::Tensor& dy, double bound) {
     un.gamma->grad = un.beta->grad = tiny::Tensor(1, un.C);
     Results got = of_tiny({x}, dy, [&](tiny::Tape& tape, const auto& v) { return unified_norm(tape, v[0], un); });
@@ -60,7 +60,7 @@ struct UnifiedNorms {
 TEST(TinyUn, CN_1_UN_1_UN_16_UN_17_UN_19_CN_2_CN_3_AreTheEngines) {
   UnifiedNorms filtered({.C = 5, .warmup = 10});
   filtered.run(16, 0);
-  EXPECT_EQ(filtered.un.skips, 1);  // iteration 20, with the outlier
+  EXPECT_EQ(filtered.un.skips, 1);  // the skip of iteration 20, which has the outlier
 
   UnifiedNorms early({.C = 5, .M = 3, .warmup = 0});
   early.run(9, 0);

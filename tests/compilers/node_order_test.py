@@ -1,7 +1,7 @@
 """Tests that the order of a tape does not depend on the compiler. If several operations read a value, the tape's order
-decides in which order their gradients are added, and another order gives other bits. C++ lets the compiler choose in
-which order it evaluates the arguments of a call, and GCC and Clang choose differently. So this test compiles the
-recording code with Clang too, and compares both recordings.
+is the order in which their gradients are added, and another order gives other bits. C++ lets the compiler choose the
+order in which it evaluates the arguments of a call, and GCC and Clang choose differently. So this test also compiles
+the recording code with Clang, and compares both recordings.
 
     node_order_test.py BUILD PROGRAM      PROGRAM: BUILD's `recordings`, compiled by GCC
 """
@@ -20,7 +20,7 @@ SKIPPED = 77
 
 
 def records(path):
-    """Returns True for sources that record operations: models, and operations composed of others."""
+    """Returns True for sources that record operations: models, and operations that are composed of other operations."""
     if path.parts[0] == "models":
         return path.parts[1] not in ("fold", "inference", "onnx", "options")
     others = re.findall(r'#include "ops/(\w+)/\1\.h"', (ROOT / path).read_text())
@@ -66,8 +66,9 @@ def main(build, program):
             list(pool.map(lambda pair: subprocess.run(clang_command(clang, entries[pair[0]], pair[1]), check=True,
                                                       cwd=build), zip(wanted, objects)))
         own = re.search(r"\S*recordings\.cpp\.o", link).group()
-        # The linker may still take a member of a library, for an inline function that Clang did not emit. Of several
-        # definitions it uses the first, which is Clang's. mold would also link members that nothing needs any more.
+        # For an inline function that Clang did not emit, the linker may still take an object of GCC from a library. If
+        # a symbol has several definitions, the linker uses the first one, which is Clang's. We do not use mold, since
+        # it would also link objects that nothing needs any more.
         first = " ".join(["-Wl,--allow-multiple-definition", *map(str, objects)])
         link = link.replace("-fuse-ld=mold", "").replace(own, first)
         link = link.replace("-o recordings", f"-o {folder}/recordings")
@@ -76,11 +77,11 @@ def main(build, program):
                        for p in (program, f"{folder}/recordings"))
     print(f"{sources} sources, {len(here)} nodes")
     if sources < 20 or len(here) < 1000:
-        sys.exit("too few: the test no longer finds what records operations")
+        sys.exit("too few: the test no longer finds the sources that record operations")
     for a, b in zip(here, there):
         if a != b:
             sys.exit(f"GCC records   {a}\nClang records {b}")
-    return 0 if len(here) == len(there) else "one of them records more"
+    return 0 if len(here) == len(there) else "one compiler's program records more nodes"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Prints the recordings of models' forward passes, node by node, with every normalizer before and after sublayers.
-// node_order_test.py compares the output of two compilers' builds.
+// Prints the recordings of a Transformer's forward passes, node by node, with each normalizer before and after
+// sublayers. node_order_test.py compares the outputs of two builds, by two compilers.
 #include <fmt/format.h>
 
 #include <map>
@@ -21,13 +21,13 @@ void print_recording(const std::string& normalizer, bool pre_norm, bool fixnorm)
   model.loss(model.random_inputs(1),
              {.tape = tape, .dtype = DType::bf16, .training = true, .seed = 1, .step = 0, .penalties = &penalties},
              /*label_smoothing=*/0.1);
-  std::map<int, std::string> producer;  // number of the node that computes a value; constants and parameters have none
+  std::map<int, std::string> producer;  // value: number of the node that computes it; leaves have none
   for (const auto& node : tape.nodes()) {
     const std::string number = std::to_string(producer.size());
     std::string line = fmt::format("{} {} {}: node {}: {} of", normalizer, pre_norm ? "pre" : "post", node->scope(),
                                    number, node->name());
-    // Code compiled by Clang needs a symbol of format_to() that libfmt lacks, since GCC compiled it. This call puts the
-    // symbol into the program, for operations whose messages contain shapes.
+    // Operations whose messages contain shapes call format_to(). If Clang compiles them, they need a symbol that libfmt
+    // lacks, since GCC compiled libfmt. The following call puts the symbol into the program.
     for (const int operand : node->inputs())
       fmt::format_to(std::back_inserter(line), " {}", producer.count(operand) ? producer.at(operand) : "leaf");
     fmt::print("{}\n", line);

@@ -50,9 +50,9 @@ Conv2dSizes sizes(std::int64_t kernel, std::int64_t channels) {
           .end_padding = small ? 1 : 2};
 }
 
-// The notes of an engine may name only tensor cores and strict propagation of NaN, but not non-determinism, rounded
-// sums, or Winograd and Fourier transforms. f32 must not use tensor cores unless TensorFloat-32 is allowed, since they
-// round the operands.
+// An engine's numerical notes may contain only tensor cores and strict propagation of NaN, but not non-determinism,
+// rounded sums, or Winograd and Fourier transforms. Tensor cores round f32 operands, so f32 must not use them unless
+// TensorFloat-32 is allowed.
 TEST(CudnnPlan, EveryProductHasAnEngineThatRoundsNoFurtherThanItsType) {
   CudnnDescriptors descriptors;
   const cudnnBackendDescriptor_t device = h100(descriptors);
@@ -91,7 +91,8 @@ TEST(CudnnPlan, NeedsADeviceOnlyToRun) {
   }
 }
 
-// We keep a plan for each product of each layer and batch size, so a plan may take at most 256 KiB.
+// The program keeps one plan for each convolution, pass (y, dx or dweight) and batch size, and never drops a plan. So
+// plans must be small: less than 256 KiB each.
 TEST(CudnnPlan, KeepsNoneOfTheProposals) {
   CudnnDescriptors descriptors;
   const cudnnBackendDescriptor_t device = h100(descriptors);
@@ -101,7 +102,7 @@ TEST(CudnnPlan, KeepsNoneOfTheProposals) {
     product.s.batch = batch;
     plans.push_back(std::make_unique<CudnnPlan>(product, /*adds_bias=*/true, /*tf32=*/false, device));
   };
-  make(1);  // also allocates memory that the library keeps
+  make(1);  // the first plan also allocates memory that cuDNN keeps
   const std::size_t before = mallinfo2().uordblks;
   for (std::int64_t batch = 2; batch < 34; ++batch) make(batch);
   EXPECT_LT((mallinfo2().uordblks - before) / 32, std::size_t(1) << 18);

@@ -1,4 +1,4 @@
-// Tests that the emulation shows faults in the use of asynchronous copies. Each kernel has one fault.
+// Tests that the emulation shows wrong uses of asynchronous copies. Each launch has at most one fault.
 #include "emulation/sanitizers.h"
 #include "engine/cuda/async_copy.h"
 #include "tests/emulation/kernels.h"
@@ -10,8 +10,8 @@ enum class Fault { none, no_wait, no_commit, wait_for_too_few, no_barrier, reuse
 
 constexpr int kThreads = 64, kRounds = 3, kColumns = 4 * kThreads;
 
-// Each thread sums one column of the three rows of p.data, which another thread has copied to shared memory. Two rows
-// are in flight at a time. At the end the sums replace the beginning of the first row.
+// Copies the three rows of p.data to shared memory, with two rows in flight at a time. Each thread sums one column,
+// which another thread has copied. At the end the sums replace the beginning of the first row.
 template <Fault kFault>
 __global__ void pipeline_kernel(Array p) {
   float* stages = dynamic_shared<float>();  // [2, kColumns]
@@ -49,7 +49,7 @@ bool right(const std::vector<float>& data) {
   return true;
 }
 
-// Returns how many of the three orders give the right result.
+// Returns the number of thread orders, out of three, in which the result is right.
 template <Fault kFault>
 int right_orders() {
   int n = 0;
@@ -59,8 +59,8 @@ int right_orders() {
 
 TEST(EmulationAsyncCopies, NoneInThePipelineItself) { EXPECT_EQ(right_orders<Fault::none>(), 3); }
 
-// One order copies immediately, which hides the fault. The other two, one as late as possible and one random, expose
-// it.
+// In ascending order, copies happen at once, which hides the fault. In descending order they happen as late as
+// possible, and in shuffled order at random times; both expose the fault.
 TEST(EmulationAsyncCopies, AMissingWaitIsSeen) {
   EXPECT_EQ(right_orders<Fault::no_wait>(), 1);
   EXPECT_EQ(right_orders<Fault::wait_for_too_few>(), 1);

@@ -21,8 +21,8 @@ int ways(int lanes = 32) {
   return conflict.ways();
 }
 
-// If words are 33 apart, neighbouring lanes use neighbouring banks. A double fills two banks, so only 16 lanes access
-// memory at a time.
+// With a stride of 33 words, neighbouring lanes use neighbouring banks. A double fills two banks, so only 16 lanes
+// access memory at a time.
 TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
   for (const Order order : kOrders) {
     const OrderScope scope(order);
@@ -33,7 +33,7 @@ TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
     EXPECT_EQ((ways<double, 1>()), 1);
     EXPECT_EQ((ways<double, 4>()), 4);
     EXPECT_EQ((ways<double, 8>()), 8);
-    EXPECT_EQ((ways<float, 8>(2)), 1) << "of two lanes";
+    EXPECT_EQ((ways<float, 8>(2)), 1) << "if only two lanes store";
     EXPECT_EQ((ways<float, 8>(0)), 0);
   }
 }

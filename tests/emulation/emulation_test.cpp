@@ -1,4 +1,4 @@
-// Tests the guarantees on which correct kernels rely, and how launches begin and end: limits, overlaps, exceptions.
+// Tests the guarantees on which correct kernels rely, and the limits, overlaps and exceptions of launches.
 #include <algorithm>
 #include <thread>
 
@@ -77,7 +77,7 @@ __global__ void warp_functions_kernel(Integers p) {
   const int lane = int(threadIdx.x);
   int* out = p.data + lane * 4;
   out[0] = __shfl_sync(kAll, lane, 5);
-  out[1] = __shfl_sync(kAll, lane, 41);  // wraps around
+  out[1] = __shfl_sync(kAll, lane, 41);  // lane 41 wraps around to lane 9
   out[2] = __shfl_xor_sync(kAll, lane, 9);
   out[3] = int(__ballot_sync(kAll, lane % 3 == 0));
 }
@@ -94,7 +94,7 @@ TEST(Emulation, WarpFunctionsFollowCuda) {
   }
 }
 
-// The first half of the warp makes four shuffles, and the second half makes one. Then all lanes meet.
+// The first half of the warp makes four shuffles, and the second half makes one. Then all lanes make one together.
 __global__ void half_warps_kernel(Array p) {
   const unsigned i = threadIdx.x, half = i % 32 / 16;
   float v = p.data[i];
@@ -178,7 +178,7 @@ TEST(Emulation, LimitsOfAGpuAreEnforced) {
   EXPECT_EQ(error({dim3(1, 65536), 1}), most + "1 x 65536 x 1");
   EXPECT_EQ(error({dim3(1, 1, 65536), 1}), most + "1 x 1 x 65536");
   EXPECT_EQ(error({std::int64_t(1) << 31, 1}), most + "2147483648 x 1 x 1");
-  EXPECT_EQ(error({(std::int64_t(1) << 32) + 1, 1}), most + "4294967297 x 1 x 1");  // becomes 1 in 32 bits
+  EXPECT_EQ(error({(std::int64_t(1) << 32) + 1, 1}), most + "4294967297 x 1 x 1");  // would be 1 in 32 bits
   if (!kThreadSanitizer) {                                                          // this would take seconds
     EXPECT_EQ(error({dim3(1, 65535), 1}), "no error");
   }
@@ -211,7 +211,7 @@ TEST(Emulation, BarriersBelongInKernels) {
 }
 
 TEST(Emulation, ThreadsThatNeverWaitShareASwitch) {
-  if (kThreadSanitizer) GTEST_SKIP() << "each thread has a fiber of its own";
+  if (kThreadSanitizer) GTEST_SKIP() << "each thread has its own fiber";
   const emulation::Counts before = emulation::counts();
   launch("empty", empty_kernel, {10, 128}, Integers{});
   EXPECT_EQ(emulation::counts().launches - before.launches, 1);

@@ -1,4 +1,4 @@
-// Tests that the emulation reports each fault that it promises to report. Each fault is in a separate kernel.
+// Tests that the emulation reports each kind of fault that it promises to report. Each launch has at most one fault.
 #include <algorithm>
 #include <cmath>
 
@@ -30,7 +30,7 @@ void expect_race_of(void (*kernel)(Array), const Grid& grid, int n) {
   expect_race([&] { in_all_orders(kernel, grid, n); });
 }
 
-// Checks that a race is reported, or that each order gives a different result.
+// Checks that ThreadSanitizer reports a race or, in other builds, that each thread order gives a different result.
 void expect_seen(void (*kernel)(Array), const Grid& grid, int n) {
   if (kThreadSanitizer) return expect_race_of(kernel, grid, n);
   const auto results = in_all_orders(kernel, grid, n);
@@ -48,7 +48,7 @@ TEST(Emulation, MissingBarrierBeforeReadIsSeen) { expect_seen(turn_round_kernel<
 
 TEST(Emulation, MissingBarrierBeforeWriteIsSeen) { expect_seen(turn_round_kernel<false, true>, kTurnRound, 128); }
 
-// Exchanges values of neighbours through shared memory, for which a warp needs __syncwarp().
+// Neighbouring lanes exchange values through shared memory, which requires __syncwarp().
 template <bool kBarrier>
 __global__ void neighbour_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
@@ -70,7 +70,7 @@ TEST(Emulation, MissingSyncwarpIsSeen) {
     EXPECT_EQ(std::count_if(result.begin(), result.end(), [](float v) { return std::isnan(v); }), 32);
 }
 
-// Functions in which the lanes of a warp wait for each other. Only __syncwarp() also makes earlier writes visible.
+// The functions in which the lanes of a warp wait for each other. Only __syncwarp() also makes earlier writes visible.
 enum class Meeting { shuffle, ballot, shuffle_and_syncwarp };
 template <Meeting kMeeting>
 __global__ void met_neighbour_kernel(Array p) {
@@ -82,7 +82,7 @@ __global__ void met_neighbour_kernel(Array p) {
 }
 
 TEST(Emulation, ShufflesAndBallotsOrderNoMemory) {
-  if (!kThreadSanitizer) GTEST_SKIP() << "only ThreadSanitizer tells waiting from order";
+  if (!kThreadSanitizer) GTEST_SKIP() << "only ThreadSanitizer distinguishes waiting from ordering memory";
   expect_race_of(met_neighbour_kernel<Meeting::shuffle>, kNeighbours, 64);
   expect_race_of(met_neighbour_kernel<Meeting::ballot>, kNeighbours, 64);
   for (const auto& result : in_all_orders(met_neighbour_kernel<Meeting::shuffle_and_syncwarp>, kNeighbours, 64))

@@ -43,7 +43,7 @@ TEST(GlobalMemory, WholeSectorsAreTheLeast) {
   }
 }
 
-// In the second warp one lane has work; in the third warp none has.
+// Only one lane of the second warp has work, and no lane of the third. Loads and stores without work must not count.
 TEST(GlobalMemory, UnwantedAccessesAreNone) {
   expect_accesses(accesses_of(double_kernel<4>, 0, 4 * 33), 2 * (512 + 16), 2 * (16 + 1), 2 * (16 + 1));
   memory[4 * 33] = 7;
@@ -84,8 +84,8 @@ __global__ void uneven_kernel(Array p) {
   store_pack(own, load_pack<4>(own));
 }
 
-// The n-th accesses of all lanes are counted as one. Lane 1 skips the first load, so its n-th access differs from the
-// n-th access of lane 0.
+// The emulation counts the n-th accesses of all lanes of a warp together. Lane 1 skips the first load, so its n-th
+// access differs from the n-th access of lane 0.
 TEST(GlobalMemory, LanesThatSkipAnAccessAreAnError) {
   const emulation::CountAccesses count;
   EXPECT_EQ(error_of_kernel(uneven_kernel, {1, 2}, Array{memory, 0}),

@@ -1,4 +1,4 @@
-// Parameters of the kernels in the tests of the emulation, and functions that run these kernels.
+// Helpers of the tests of the emulation: kernel parameters, and functions that run kernels.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -41,13 +41,14 @@ std::string error_of_kernel(void (*kernel)(Params), const Grid& grid, const Para
   return error_of([&] { launch("planted", kernel, grid, params); });
 }
 
-// The beginning of a message about a fault of the first thread, and the part that names a line of the test's file.
+// kFirstThread is the beginning of each message about the first thread. at(line) is the part of a message that names a
+// line of the calling test file.
 inline const std::string kFirstThread = "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): ";
 inline std::string at(int line, const std::source_location& caller = std::source_location::current()) {
   return std::string(" at ") + caller.file_name() + ":" + std::to_string(line);
 }
 
-// Checks that ThreadSanitizer reports a race, which ends the process with exit code 66.
+// Checks that ThreadSanitizer reports a race and ends the process with exit code 66.
 template <class Run>
 void expect_race(const Run& run) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -1,4 +1,4 @@
-// Tests that the emulation of tensor-core instructions shows faults in their use. Each kernel has one fault.
+// Tests that the emulation shows wrong uses of tensor-core instructions. Each launch has at most one fault.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,8 @@ enum class Fault { none, no_barrier, no_transposition, upper_half_first, plain_r
 
 constexpr int kDepth = 64;
 
-// Computes c [16, 8] = A B with A(i, k) = i + 16 [k = i] and B(k, j) = j. The second of two warps multiplies.
+// Computes c [16, 8] = A B. A(i, k) is i, plus 16 if k = i, and B(k, j) is j. Two warps store A and B in shared memory;
+// the second warp multiplies.
 template <Fault kFault>
 __global__ void product_kernel(Array p) {
   constexpr int kRow = kDepth + (kFault == Fault::plain_rows ? 0 : 8);
@@ -65,7 +66,7 @@ TEST(EmulationTensorCores, NoneInTheProductItself) {
 TEST(EmulationTensorCores, AMissingBarrierIsSeen) {
   const auto run = [] { return in_all_orders(product_kernel<Fault::no_barrier>, kProduct, 128); };
   if (kThreadSanitizer) return expect_race(run);
-  // Even in ascending order, only the first warp has stored its part when the first lanes of the second warp load.
+  // Even in ascending order, the first lanes of the second warp load before its other lanes have stored.
   for (const auto& c : run()) EXPECT_EQ(count_nan(c), 128);
 }
 

@@ -23,7 +23,7 @@ TEST(Dispatch, FloatingOnly) {
             "relu: dtype must be f32, f64 or bf16, got i32");
 }
 
-// An undefined tensor must not pass, although it has the shape and dtype of an f32 scalar.
+// An undefined tensor must be rejected, although its shape and dtype are those of an f32 scalar.
 TEST(CheckOperand, NothingIsNoScalar) {
   const Tensor x = Tensor::zeros({2}, DType::f32);
   EXPECT_EQ(message_of([&] { check_operand("op", "scale", {}, {}, x, "x"); }),

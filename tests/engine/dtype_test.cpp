@@ -18,9 +18,9 @@ bf16 from_bits(std::uint16_t bits) {
   return value;
 }
 
-// Returns the value by the definition of the format (sign, 8 bits of exponent with bias 127, 7 of fraction), without
-// assuming that a bf16 is the upper half of a float. For rounding, infinity counts as 2^128, the next number after the
-// largest.
+// Returns the value of a bf16 by the definition of the format: a sign, 8 bits of exponent with bias 127, and 7 bits of
+// fraction. Does not assume that a bf16 is the upper half of a float. Returns 2^128 for infinity, the number that would
+// follow the largest one, so that the rounding test can treat infinity like any other number.
 double value_of(std::uint16_t bits) {
   const int exponent = bits >> 7 & 255, fraction = bits & 127;
   const double magnitude = exponent == 0 ? std::ldexp(fraction, -133) : std::ldexp(128 + fraction, exponent - 134);
@@ -56,8 +56,8 @@ TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
 }
 
 // Between two neighbouring bf16 numbers, a number just below the midpoint rounds down, one just above it rounds up, and
-// the midpoint rounds to even. The midpoint is a float, and the float nearest to the doubles next to it: rounding these
-// to float first would give a tie.
+// the midpoint rounds to even. The midpoint is also a float, and the doubles next to it would round to this float. So a
+// conversion of these doubles by way of float would see a tie.
 TEST(Bf16, RoundsOnceToNearestTiesToEven) {
   for (int bits = 0; bits < kInfinityBits; ++bits) {
     const int even = bits % 2 == 0 ? bits : bits + 1;
@@ -91,7 +91,7 @@ TEST(Bf16, ExtremesOfDoubles) {
   EXPECT_EQ(bf16(std::numeric_limits<float>::denorm_min()).bits, 0);
   EXPECT_EQ(bf16(std::nan("")).bits, 0x7fff);
   EXPECT_EQ(bf16(-std::nanf("")).bits, 0x7fff);
-  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fff);  // only the bits that are cut off make this a NaN
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fff);  // only the bits that bf16 drops make this a NaN
   EXPECT_EQ(bf16(std::bit_cast<float>(0xffffffffu)).bits, 0x7fff);  // rounding by an addition would carry into the sign
 }
 

@@ -1,4 +1,4 @@
-// The message of a call that must fail.
+// Returns the message of a call that must throw.
 #pragma once
 #include <string>
 

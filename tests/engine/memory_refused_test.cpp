@@ -1,10 +1,10 @@
-// Tests the allocator's own bookkeeping when operator new has no memory left.
+// Tests that blocks can be freed when operator new has no memory left for the allocator's bookkeeping.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <new>
 
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // a false alarm if all of them are replaced
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // a false alarm: this file replaces new and delete
 
 #include "engine/memory.h"
 
@@ -23,7 +23,8 @@ void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); 
 namespace foldgrad::memory {
 namespace {
 
-// A deleter that allocated would end the program here, as once happened when a half-built model was destroyed.
+// If a block's deleter allocated memory, the exception would end the program. That once happened when a half-built
+// model was destroyed.
 TEST(MemoryRefused, GivingBackNeedsNoMemory) {
   std::vector<std::shared_ptr<void>> held;
   for (const std::size_t bytes : {1, 1000, 100'000})

@@ -1,4 +1,5 @@
-// The counters are for the whole process, so tests begin with an empty cache and compare with the initial values.
+// Tests the caching allocator. Its counters are for the whole process, so each test begins with an empty cache and
+// compares the counters with their values at its beginning.
 #include "engine/memory.h"
 
 #include <thread>
@@ -6,7 +7,7 @@
 
 #include "tests/harness/compare.h"
 
-// The sanitizers end the process if a program requests too much memory. Here that must be an error instead.
+// By default, the sanitizers end a process that requests too much memory. Here such a request must fail instead.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
@@ -45,12 +46,12 @@ TEST_P(Memory, BlocksAreAlignedAndDistinct) {
   for (const std::size_t bytes : {1, 63, 64, 255, 257, 1000, 5000, 1 << 20, (2 << 20) + 1}) {
     blocks.push_back(take(bytes));
     EXPECT_EQ(std::uintptr_t(blocks.back().get()) % 64, 0u) << bytes;
-    zero(GetParam(), blocks.back().get(), bytes);  // shows under the sanitizers that the whole block exists
+    zero(GetParam(), blocks.back().get(), bytes);  // the sanitizers report a block that is too short
     for (std::size_t i = 0; i + 1 < blocks.size(); ++i) EXPECT_NE(blocks[i], blocks.back());
   }
 }
 
-// The size classes are 256 bytes and, above it, four sizes per power of two.
+// The smallest size class is 256 bytes. Above it there are four classes for each power of two: 320, 384, 448, 512, ...
 TEST_P(Memory, SizesAreRoundedUpToClasses) {
   const std::pair<std::size_t, std::size_t> cases[] = {
       {1, 256},
@@ -88,7 +89,7 @@ TEST_P(Memory, CountsWhatIsOutWhatIsKeptAndTheMost) {
   a.reset();
   reset_peak(GetParam());
   EXPECT_EQ(peak(), 1024u);
-  c = take(200);  // of another class: the 320 bytes stay in the cache
+  c = take(200);  // is in another class, so the 320 bytes stay in the cache
   EXPECT_EQ(peak(), 1024u + 256);
   EXPECT_EQ(cached(), 1024u + 320);
   EXPECT_EQ(from_system(), 4u);
@@ -106,8 +107,8 @@ TEST_P(Memory, AFreedBlockIsUsedAgainByItsClassOnly) {
   EXPECT_EQ(cached(), 0u);
 }
 
-// Batches of different sizes can thus share the memory of the largest: its freed block serves any request for more than
-// half its size.
+// A large freed block serves any request for more than half its size. So batches of different sizes can share the
+// memory of the largest batch.
 TEST_P(Memory, ALargeFreedBlockServesMoreThanHalfItsSize) {
   constexpr std::size_t kKiB = 1024;
   void* const address = take(256 * kKiB).get();
@@ -151,7 +152,7 @@ TEST_P(Memory, ReleaseGivesBackTheCacheAndNothingElse) {
   EXPECT_EQ(from_system(), 4u);
 }
 
-// Under ThreadSanitizer this test shows races. In every build it shows whether a block has two owners.
+// Under ThreadSanitizer this test finds races. In every build it finds blocks that have two owners.
 TEST_P(Memory, Threads) {
   std::vector<std::thread> threads;
   std::vector<int> mixed(4, 0);
@@ -173,7 +174,7 @@ TEST_P(Memory, Threads) {
   EXPECT_LE(from_system(), 3 * 8u);  // three classes, at most eight blocks of each at a time
 }
 
-// The cache is freed before the request fails.
+// Before a request fails, the cache must have been freed.
 TEST_P(Memory, TooMuch) {
   take(1000);
   EXPECT_EQ(cached(), 1024u);

@@ -43,8 +43,8 @@ RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
 // Returns a number in [0, 1).
 double uniform(const Random& random, std::uint64_t element) { return random.bits(element) / 4294967296.; }
 
-// Each of the 100 cells should get 10,000 numbers, so chi squared has mean 99 and standard deviation 14. By chance it
-// is never 7 standard deviations off.
+// Each of the 100 cells should get 10,000 numbers. Then chi squared has mean 99 and standard deviation 14, and is
+// practically never 7 standard deviations off by chance.
 TEST(Philox, FillsCellsEvenly) {
   const Random random{42, 7, 3};
   std::vector<int> cells(100);
@@ -52,7 +52,7 @@ TEST(Philox, FillsCellsEvenly) {
   double chi2 = 0;
   for (int count : cells) chi2 += (count - 1e4) * (count - 1e4) / 1e4;
   EXPECT_LT(chi2, 200);
-  EXPECT_GT(chi2, 30);  // a distribution that is more even than chance is also wrong
+  EXPECT_GT(chi2, 30);  // numbers that are more even than random ones are also wrong
 }
 
 TEST(Philox, NeighbouringSequencesAreNotCorrelated) {
@@ -62,7 +62,7 @@ TEST(Philox, NeighbouringSequencesAreNotCorrelated) {
     double sum = 0;
     for (int i = 0; i < n; ++i)
       sum += (uniform(base, std::uint64_t(i)) - 0.5) * (uniform(other, std::uint64_t(i)) - 0.5);
-    EXPECT_LT(std::fabs(sum * 12 / std::sqrt(n)), 5);  // standard deviation 1
+    EXPECT_LT(std::fabs(sum * 12 / std::sqrt(n)), 5);  // the standard deviation is 1
   }
 }
 

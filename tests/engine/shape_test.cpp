@@ -30,9 +30,9 @@ TEST(Shape, Refusals) {
   EXPECT_EQ(message_of([] { Shape{2, 3}.with(0, -4); }), "shape: sizes must not be negative, got [-4, 3]");
   const std::string too_many = "shape: there must be at most 2^63 - 1 elements, got ";
   EXPECT_EQ(refusal({kMax, 2}), too_many + "[9223372036854775807, 2]");
-  // Modulo 2^64 the product would be 0.
+  // Modulo 2^64, the number of elements would be 0.
   EXPECT_EQ(refusal({std::int64_t(1) << 32, std::int64_t(1) << 32}), too_many + "[4294967296, 4294967296]");
-  // Without this check, a stride could overflow where elements() is 0.
+  // This shape has no elements, but the stride of its first axis would overflow.
   EXPECT_EQ(refusal({0, kMax, 2}), too_many + "[0, 9223372036854775807, 2]");
   EXPECT_EQ((Shape{0, kMax}).stride(0), kMax);
 }

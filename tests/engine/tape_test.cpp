@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = a b element by element, in f64 on the CPU. It is defined here, so that testing the tape does not need ops/.
+// The elementwise product y = a b, in f64 on the CPU. It is defined here, so testing the tape does not need ops/.
 struct ProductNode {
   Tensor a, b;
   const char* name() const { return "product"; }
@@ -29,7 +29,7 @@ Var product(const Var& a, const Var& b) {
   return a.tape().record(y, {a, b}, ProductNode{.a = a.value(), .b = b.value()});
 }
 
-// y = a + b + c in the shape of a. It passes dy on, so the gradients need no kernel.
+// The sum y = a + b + ..., in the shape of a. The backward pass only passes dy on.
 struct SumNode {
   int terms;
   const char* name() const { return "sum"; }
@@ -51,7 +51,7 @@ std::vector<double> values(const Tensor& t) { return t.values<double>(); }
 TEST(Tape, AddsUpTheUsesOfAValue) {
   Tape tape;
   const Var x = tape.variable(scalars({3}));
-  const Var square = product(x, x);                 // both operands are one value
+  const Var square = product(x, x);                 // both operands are the same value
   tape.backward(product(square, x), scalars({1}));  // x^3
   EXPECT_EQ(values(tape.grad(x)), std::vector<double>{27});
 }
@@ -88,7 +88,8 @@ TEST(Tape, AGradientOfAnotherTypeIsReplaced) {
   EXPECT_EQ(p.grad.item(), 5);
 }
 
-// y = p in bf16. Its gradient is 1 + 2^-12 for any dy, a number that bf16 does not have.
+// The operation y = p in bf16. For any dy the gradient is 1 + 2^-12, which bf16 rounds to 1. With `exact`, the backward
+// pass writes the gradient in f32, otherwise in bf16.
 struct ConstantGradientNode {
   bool exact;
   const char* name() const { return "constant gradient"; }
@@ -118,7 +119,7 @@ TEST(Tape, RoundedParametersHaveExactGradients) {
     EXPECT_EQ(weight.grad.values<float>(), std::vector<float>{want});
     tape.clear();
   }
-  // The same holds for an operation that passes dy on, and if it reads the parameter twice.
+  // A gradient is also exact if an operation passes dy on, even to a parameter that it reads twice.
   weight.zero_grad();
   const Var w = tape.parameter(weight, rounded);
   tape.backward(tape.record(rounded.clone(), {w, w}, SumNode{.terms = 2}), dy.clone());
@@ -140,7 +141,7 @@ TEST(Tape, PassingDyOnNeverLetsTwoGradientsShareMemory) {
   EXPECT_EQ(values(tape.grad(b)), (std::vector<double>{2 * 5 * 10., 2 * 8 * 20.}));
   EXPECT_EQ(tape.grad(b).shape(), (Shape{2, 1}));
   EXPECT_FALSE(tape.grad(a).shares_storage_with(tape.grad(b)));
-  EXPECT_EQ(values(dy), (std::vector<double>{10, 20}));  // still the caller's
+  EXPECT_EQ(values(dy), (std::vector<double>{10, 20}));  // dy still belongs to the caller
 }
 
 TEST(Tape, PassingDyOnLeavesItWholeForTheNextOperand) {
@@ -180,7 +181,7 @@ TEST(Tape, AnExternalDyIsNeitherChangedNorKept) {
     std::vector<double> dy{10, 20};
     Tape tape;
     const Var x = tape.variable(scalars({1, 2})), twice = product(x, tape.constant(scalars({2, 2})));
-    tape.backward(recorded ? sum({x, twice}) : x,  // the second contribution to x's gradient is added in place
+    tape.backward(recorded ? sum({x, twice}) : x,  // adds the second contribution to x's gradient in place
                   Tensor::external(dy.data(), {2}, DType::f64, std::make_shared<int>()));
     EXPECT_EQ(values(tape.grad(x)), (recorded ? std::vector<double>{30, 60} : dy));
     accumulate(tape.grad(x), scalars({1, 1}));
@@ -230,7 +231,7 @@ TEST(Tape, GradientsOfResultsAreReleasedWhileBackwardRuns) {
   const auto before = memory::statistics(Device::cpu);
   memory::reset_peak(Device::cpu);
   tape.backward(y, Tensor::zeros({10000}, DType::f64));
-  // Only two of the 21 gradients exist at a time: those of a node's result and of its operand.
+  // Only two of the 21 gradients exist at a time: those of a node's result and its operand.
   EXPECT_LE(memory::statistics(Device::cpu).peak, before.current + 4 * 10000 * sizeof(double));
 }
 

@@ -46,7 +46,7 @@ TEST(Tensor, Factories) {
   }
 }
 
-// Earlier contents of the memory must not show.
+// zeros() must clear memory that another tensor has used.
 TEST(Tensor, ZerosOfUsedMemory) {
   Tensor::full({100}, 5, DType::f32);
   EXPECT_EQ(Tensor::zeros({100}, DType::f32).values<float>(), std::vector<float>(100, 0));
@@ -65,7 +65,7 @@ TEST(Tensor, EmptyTensorsAreDefinedAndHaveNoAddress) {
 TEST(Tensor, FactoriesRefuse) {
   EXPECT_EQ(message_of([] { Tensor::of<float>({2, 2}, {1, 2, 3}); }), "tensor: shape [2, 2] needs 4 values, got 3");
   EXPECT_EQ(message_of([] { Tensor::of<float>({}, {}); }), "tensor: shape [] needs 1 values, got 0");
-  // Modulo 2^64, there would be 8 bytes.
+  // Modulo 2^64, this tensor would have 8 bytes.
   const std::int64_t size = (std::int64_t(1) << 61) + 1;
   EXPECT_EQ(message_of([&] { Tensor::empty({size}, DType::f64); }),
             "tensor: f64 [2305843009213693953] must have fewer than 2^63 bytes");
@@ -195,7 +195,7 @@ TEST(Tensor, Item) {
   EXPECT_EQ(message_of([] { counting({0}).item(); }), "tensor: item() needs exactly one element, got f32 [0] on cpu");
 }
 
-// Small integers are exact in every dtype, so every pair of conversions must keep them.
+// Small integers are exact in every dtype, so converting them to one dtype and then to another must not change them.
 TEST(Tensor, ConvertsBetweenAllDTypes) {
   const Tensor numbers = Tensor::of<std::uint8_t>({2, 3}, {0, 1, 2, 3, 100, 127});
   for (const DType from : kAll)
@@ -208,14 +208,14 @@ TEST(Tensor, ConvertsBetweenAllDTypes) {
 }
 
 TEST(Tensor, ConversionsRoundOnce) {
-  // Through float, 1 + 2^-8 + 2^-40 would become the middle between two bf16.
+  // A conversion by way of float would round 1 + 2^-8 + 2^-40 to the midpoint between two bf16 numbers.
   const double up = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
   EXPECT_EQ(Tensor::of<double>({}, {up}).to(DType::bf16).item(), 1 + std::ldexp(1, -7));
-  // The same would happen to 2^25 + 2^17 + 1, an integer.
+  // The same would happen to the integer 2^25 + 2^17 + 1.
   const std::int32_t n = (1 << 25) + (1 << 17) + 1;
   EXPECT_EQ(Tensor::of<std::int32_t>({}, {n}).to(DType::bf16).item(), (1 << 25) + (1 << 18));
   EXPECT_EQ(Tensor::of<std::int64_t>({}, {n}).to(DType::bf16).item(), (1 << 25) + (1 << 18));
-  // Through double, 2^60 + 2^36 + 1 would become the middle between two floats.
+  // A conversion by way of double would round 2^60 + 2^36 + 1 to the midpoint between two floats.
   const std::int64_t large = (std::int64_t(1) << 60) + (std::int64_t(1) << 36) + 1;
   EXPECT_EQ(Tensor::of<std::int64_t>({}, {large}).to(DType::f32).item(), std::ldexp(1, 60) + std::ldexp(1, 37));
   const double nan = Tensor::of<double>({}, {NAN}).to(DType::bf16).item();

@@ -1,10 +1,10 @@
-// Small operands, for tests of messages and of results computed by hand.
+// Small operands for tests of messages, and for tests of results computed by hand.
 #pragma once
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
 
-// Return a constant of zeros on the CPU, for tests of messages, in which only the shape matters.
+// Return a constant of zeros on the CPU. Tests of messages use it, since only its shape matters.
 inline Var zeros(Tape& tape, const Shape& shape, DType dtype = DType::f32) {
   return tape.constant(Tensor::zeros(shape, dtype));
 }
@@ -15,7 +15,7 @@ Var zeros(Tape& tape, Sizes... sizes) {
 
 inline Tensor numbers(Shape shape, const std::vector<double>& values) { return Tensor::of(std::move(shape), values); }
 
-// Makes an error case, in which f must throw this message for operands of zeros with these shapes.
+// Returns an error case: f must throw an exception with this message if its operands are zeros of these shapes.
 inline OpError error_of_zeros(std::string message, std::vector<Shape> shapes, OpFunction f, DType dtype = DType::f32) {
   return {std::move(message), [=](Tape& tape) {
             std::vector<Var> operands;
@@ -25,15 +25,15 @@ inline OpError error_of_zeros(std::string message, std::vector<Shape> shapes, Op
 }
 
 struct ByHand {
-  std::vector<Tensor> operands;  // those in f64 get gradients
+  std::vector<Tensor> operands;  // operands in f64 get gradients
   std::vector<double> y;
   std::vector<double> dy = {};                      // if empty, there is no backward pass
   std::vector<std::vector<double>> gradients = {};  // gradients of the first operands, for this dy
   double tolerance = 0;
-  std::optional<Shape> shape = {};  // of y
+  std::optional<Shape> shape = {};  // the shape of y; not checked if absent
 };
 
-// Checks that f has these results on each device.
+// Checks that f gives these results on each device.
 inline void expect_by_hand(const ByHand& want, const OpFunction& f) {
   const auto compare = [&](const std::string& what, const Tensor& got, const std::vector<double>& numbers) {
     const std::vector<double> values = got.values<double>();

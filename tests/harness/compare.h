@@ -2,7 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <cmath>  // also for tests, which compute the expected values
+#include <cmath>  // tests also need it to compute expected values
 
 #include "engine/tensor.h"
 #include "tests/engine/error_message.h"
@@ -17,8 +17,8 @@ namespace foldgrad::testing {
 
 // Returns mean + scale * N(0, 1), in f64 on the CPU. Equal seeds give equal values.
 Tensor randn(Shape shape, unsigned seed, double scale = 1, double mean = 0);
-// Returns randn(shape, seed) with every value moved at least `margin` away from zero, for functions with a kink at
-// zero, where finite differences do not approximate gradients.
+// Returns randn(shape, seed) with every value moved at least `margin` away from zero. Use it for functions with a kink
+// at zero, where finite differences do not approximate the gradient.
 Tensor randn_off_zero(Shape shape, unsigned seed, double margin = 0.01);
 // Returns i64 ids in [0, limit).
 Tensor random_ids(Shape shape, std::int64_t limit, unsigned seed);

@@ -1,4 +1,4 @@
-// A fixture that gives each test its own directory for files, and checks of texts.
+// A fixture that gives each test its own directory, and checks of texts.
 #pragma once
 #include <sstream>
 #include <vector>
@@ -35,7 +35,8 @@ class FileTest : public ::testing::Test {
   }
   std::string bytes(const std::string& name) const { return read_bytes(files_ / name); }
   bool exists(const std::string& name) const { return std::filesystem::exists(files_ / name); }
-  // Returns the message of a call that must fail, in which @ replaces the path of the directory with its final slash.
+  // Runs a call that must throw Error. Returns the error's message, with "@" in place of the test's directory and the
+  // slash after it.
   template <class Error, class Call>
   std::string error_of(const Call& call) const {
     std::string text = message<Error>(call);

@@ -10,7 +10,7 @@ namespace {
 double rounded(double v, int digits) { return std::strtod(fmt::format("{:.{}g}", v, digits).c_str(), nullptr); }
 int exponent(double v) { return v == 0 ? 0 : int(std::floor(std::log10(std::fabs(v)))); }
 
-// Returns v after edit `k`, which is any edit except the last one, scale().
+// Returns v after edit `k`, which must not be the last one: scale() makes that edit.
 double edited(double v, int k) {
   switch (k) {
     case 0:
@@ -25,7 +25,8 @@ double edited(double v, int k) {
       return rounded(v, k - 3);
   }
 }
-// Returns the number of digits without zeros at either end, plus the exponent's distance from 0, plus 1 for a sign.
+// Returns a measure of v's length: the number of digits without leading and trailing zeros, plus the magnitude of the
+// exponent, plus 1 for a minus sign.
 int characters(double v) {
   if (!std::isfinite(v)) return 400;
   int digits = 0, zeros = 0;
@@ -41,7 +42,7 @@ bool simpler(double a, double b) {
   const int na = characters(a), nb = characters(b);
   return na < nb || (na == nb && std::fabs(a) < std::fabs(b));
 }
-// Multiplies by the power of ten that brings the largest number to [1, 10). Returns true if that saves characters.
+// Multiplies all numbers by the power of ten that brings the largest to [1, 10). Returns true if that saves characters.
 bool scale(const std::vector<double*>& numbers) {
   int largest = -400, characters_before = 0, characters_after = 0;
   for (const double* v : numbers) largest = std::max(largest, *v == 0 || !std::isfinite(*v) ? -400 : exponent(*v));
@@ -169,7 +170,7 @@ rc::Gen<Tensor> any_tensor(const Shape& shape, double scale) {
       };
     return edits;
   };
-  // Writes to the drawn tensor must not change the counterexample.
+  // A property gets a clone of the drawn tensor, so writing to it does not change the counterexample.
   return rc::gen::map(shrinking<Tensor>(draw, edits_of), [](const Tensor& t) { return t.clone(); }).as("tensor");
 }
 

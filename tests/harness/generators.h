@@ -1,4 +1,5 @@
-// Generators of values that RapidCheck shrinks until they are readable, that is, to few numbers with few digits.
+// Generators of values for properties. RapidCheck shrinks a failing value until it is readable: to few numbers with few
+// digits.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,25 +12,25 @@ namespace foldgrad::testing {
 
 // Knuth's 64-bit generator. Each case seeds one; seeding a Mersenne twister takes longer than most properties.
 using Rng = std::linear_congruential_engine<std::uint64_t, 6364136223846793005u, 1442695040888963407u, 0>;
-// Returns an integer in [0, n), from the upper bits, which are more random.
+// Returns an integer in [0, n). Uses the upper bits, which are more random.
 inline int below(Rng& rng, int n) { return int((rng() >> 32) % unsigned(n)); }
 
-// A change that makes a value simpler. Returns false if the value would not become simpler.
+// Makes a value simpler. Returns false if the value would not become simpler.
 template <class T>
 using Edit = std::function<bool(T&)>;
 
 inline constexpr int kTries = 4000;  // the number of simpler values to try for a failing value
 // Returns a generator of `draw(rng)`. To shrink a failing value, RapidCheck tries `edits(value)` in order, takes the
-// first result that also fails, and starts again from there, until it has tried kTries results. The edits that remove
-// most come first.
+// first result that also fails, and starts again from there, until it has tried kTries results. Edits that remove the
+// most should come first.
 template <class T>
 rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit<T>>(const T&)> edits);
 
 // The number of simplify()'s edits: replace a number with 0, 1, its absolute value or its integer part; round it to 1,
 // 2 or 3 digits; multiply all numbers by one power of ten.
 inline constexpr int kEditsOfNumber = 8;
-// Applies edit `k` to those numbers that it makes simpler, with fewer digits and a smaller exponent. Makes no number 0
-// unless `zeros` is true. Returns false if no number has changed.
+// Applies edit `k` to each number that the edit makes simpler. Simpler numbers have fewer digits or a smaller exponent.
+// Makes no number 0 unless `zeros` is true. Returns false if no number becomes simpler.
 bool simplify(std::vector<double*> numbers, int k, bool zeros = true);
 
 // Adds edits of `count` numbers in a value: for all of them at once, for each half, and so on down to single numbers.
@@ -60,13 +61,13 @@ void add_edits_of_length(std::vector<Edit<T>>& edits, std::size_t length,
 struct Entries : std::vector<double> {
   using std::vector<double>::vector;
 };
-void showValue(const Entries& entries, std::ostream& out);  // [1, 0.5], as RapidCheck prints it
+void showValue(const Entries& entries, std::ostream& out);  // prints [1, 0.5]
 
-// Returns windows of several families over many orders of magnitude: equal entries, uniform and log-normal ones, and
-// one entry far from the others. With `zeros`, some windows have one entry of 0, or only one that is not 0.
+// Generates windows over many orders of magnitude, with equal, uniform or log-normal entries. In some windows, one
+// entry is far from the others. With `zeros`, some windows have one 0, or only one entry that is not 0.
 rc::Gen<Entries> any_window(int shortest = 1, bool zeros = true);
 
-// A new mean square q, and the window before it, in which q replaces entry `slot`. No entry is 0.
+// A new mean square q, and the window `before`, in which q replaces entry `slot`. No entry is 0.
 struct Arrival {
   Entries before;
   std::int64_t slot;
@@ -80,11 +81,11 @@ struct Arrival {
   }
 };
 void showValue(const Arrival& arrival, std::ostream& out);
-rc::Gen<Arrival> any_arrival();  // two or more entries; q is 1/1000 to 1000 times the entry that it replaces
+rc::Gen<Arrival> any_arrival();  // at least two entries; q is 1/1000 to 1000 times the entry that it replaces
 
-// Returns f64 tensors of scale * N(0, 1) on the CPU.
+// Generates f64 tensors of scale * N(0, 1) on the CPU.
 rc::Gen<Tensor> any_tensor(const Shape& shape, double scale = 1);
-// Returns shapes of `rank` axes with sizes in [1, largest].
+// Generates shapes of `rank` axes with sizes in [1, largest].
 rc::Gen<Shape> any_shape(int rank, std::int64_t largest);
 
 template <class T>
@@ -121,7 +122,7 @@ rc::Gen<T> shrinking(std::function<T(Rng&)> draw, std::function<std::vector<Edit
 }  // namespace foldgrad::testing
 
 namespace foldgrad {
-void showValue(const Tensor& tensor, std::ostream& out);  // [2, 1] of 1, 0.5
+void showValue(const Tensor& tensor, std::ostream& out);  // prints [2, 1] of 1, 0.5
 void showValue(const Shape& shape, std::ostream& out);
 }  // namespace foldgrad
 

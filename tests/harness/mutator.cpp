@@ -26,7 +26,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '+' || c == '_';
 }
 
-// Returns [begin, end) of the word or single other character at `at`.
+// Returns the range [begin, end) of the word at `at`, or of the single character there if it is not part of a word.
 std::pair<std::size_t, std::size_t> word_at(const std::string& text, std::size_t at) {
   std::size_t begin = at, end = at + 1;
   if (!is_word(text[at])) return {begin, end};

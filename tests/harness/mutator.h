@@ -1,4 +1,4 @@
-// Damages files as accidents and attackers do, deterministically, to test the code that reads files.
+// Damages files as accidents or attackers might, to test the code that reads files.
 #pragma once
 #include <cstdint>
 #include <random>
@@ -19,13 +19,14 @@ class Mutator {
     return all[below(all.size())];
   }
 
-  // Makes one to four changes of bytes: flips bits, writes other values or integers of 8 bytes, or cuts out, doubles or
-  // inserts pieces.
+  // Makes one to four changes of bytes: flips a bit, overwrites one byte or up to eight, deletes, repeats or inserts a
+  // piece, or truncates the text.
   std::string bytes(std::string text);
-  // Makes one to four changes of words: replaces numbers, strings and brackets, drops, doubles or swaps lines, or nests
-  // values deeply. Now and then also changes bytes.
+  // Makes one to four changes, mostly of words and lines: replaces or inserts a word, deletes, copies or swaps lines,
+  // makes a line very long, or nests values deeply. One change in eight is of bytes.
   std::string words(std::string text);
-  // Changes words of a safetensors file's header (and corrects its length), bits of values, or bytes anywhere.
+  // Changes words of the header of a safetensors file (and corrects the header's length), bits of values, or bytes
+  // anywhere.
   std::string safetensors(const std::string& file);
 
  private:

@@ -8,7 +8,7 @@ std::vector<OpSpec>& specs() {
   return all;
 }
 
-// Returns sum(dy * f(operands)), where dy is the dy of run_case(). There the tape computes the gradients of this sum.
+// Returns sum(dy * f(operands)), where dy is the dy of run_case(). run_case() computes the gradients of this sum.
 double objective(const OpCase& c, const std::vector<Tensor>& operands) {
   Tape tape(/*recording=*/false);
   std::vector<Var> vars;

@@ -1,7 +1,7 @@
-// One specification per operation, from which the harness derives the tests that every operation must pass
-// (op_tests.cpp): gradients against central differences, parity of the devices, lower precision, thread orders,
-// repetition, messages. tests/ops/NAME_test.cpp has the specification and the tests of anything particular to the
-// operation (values worked by hand, properties).
+// Specifications of operations. From an operation's specification, op_tests.cpp derives the tests that every operation
+// must pass: gradients against central differences, parity of the devices, lower precision, thread orders, repetition,
+// messages. tests/ops/NAME_test.cpp contains the specification, and the tests that only this operation needs, for
+// example results computed by hand and properties.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -16,13 +16,13 @@ using OpFunction = std::function<Var(const std::vector<Var>&)>;
 
 struct OpCase {
   std::string label = {};  // if empty, the shapes of the operands
-  // All are on the CPU. f64 operands get gradients, and are converted for the tests of lower precision. Other operands
-  // (ids, masks) stay unchanged.
+  // All operands are on the CPU. Those in f64 get gradients, and are converted for the tests of lower precision. The
+  // others (ids, masks) stay as they are.
   std::vector<Tensor> operands;
   OpFunction f;
-  std::vector<int> constants = {};  // indices of f64 operands that have no gradient by definition
-  // True if central differences would take too long; RegisterOp sets it if more than 500 numbers get gradients. Parity
-  // with another device then checks the gradients.
+  std::vector<int> constants = {};  // indices of f64 operands without a gradient
+  // True if central differences would take too long. Then only parity with another device checks the gradients.
+  // RegisterOp sets `large` if more than 500 numbers get gradients.
   bool large = false;
 
   bool differentiated(std::size_t k) const {
@@ -30,7 +30,7 @@ struct OpCase {
   }
 };
 
-// Make a case of f and random operands of these shapes. If there is no label, the shapes name the case.
+// Return a case of f with random operands of these shapes. Without a label, the shapes name the case.
 inline OpCase random_case(const std::vector<Shape>& shapes, std::string label, OpFunction f) {
   OpCase c{.label = std::move(label), .operands = {}, .f = std::move(f)};
   for (const Shape& shape : shapes) c.operands.push_back(randn(shape, unsigned(c.operands.size() + 1)));
@@ -53,7 +53,7 @@ struct OpSpec {
   // Tolerances in multiples of 2^-24, the unit roundoff of f32, and of 2^-9, half the unit roundoff of bf16.
   double f32_roundoffs = 200;
   double bf16_roundoffs = 8;
-  std::string no_gradient = {};  // the reason why the operation has no gradient, if it has none
+  std::string no_gradient = {};  // why the operation has no gradient; empty if it has one
 };
 
 const std::vector<OpSpec>& op_specs();
@@ -61,13 +61,13 @@ struct RegisterOp {
   explicit RegisterOp(OpSpec spec);
 };
 
-// y and the gradients of the f64 operands of one case.
+// The result y of one case and the gradients of its f64 operands.
 struct OpResult {
   Tensor y;
   std::vector<Tensor> grads;  // undefined for operands without a gradient
 };
-// Runs a case. With GradMode::add, gradients start at random values, which are subtracted at the end; with
-// GradMode::set, the first contribution sets them.
+// Runs a case. With GradMode::add, gradients start at random values, which are subtracted at the end. With
+// GradMode::set, the first contribution overwrites them.
 OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = GradMode::set);
 
 // Returns y and the gradients of the f64 operands for this dy. Converts these operands to `dtype`, and moves all
@@ -75,8 +75,8 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = G
 OpResult results_of(const OpFunction& f, const std::vector<Tensor>& operands, const Tensor& dy,
                     DType dtype = DType::f64, Device device = Device::cpu);
 
-// Returns the dy of run_case(). It is random, since a wrong backward pass can look right if the loss is a sum, and it
-// is exact in every precision.
+// Returns the dy of run_case(). It is random, since some wrong backward passes give the right gradients if dy is 1
+// everywhere. Its values are exact in every precision.
 Tensor cotangent(const Shape& shape);
 
 // Returns the gradient of f64 operand k by central differences of sum(dy * y).

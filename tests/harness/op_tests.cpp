@@ -24,7 +24,7 @@ void gradients(const OpSpec& spec) {
   }
 }
 
-// Checks f(x, x): the gradient of x is the sum of the gradients of two equal operands.
+// Checks f(x, x): the gradient of x must be the sum of the gradients that two separate operands with x's values get.
 void one_value_as_two_operands(const OpSpec& spec) {
   for (const OpCase& c : spec.cases)
     for (std::size_t a = 0; a < c.operands.size(); ++a)
@@ -92,7 +92,7 @@ double tolerance_of(const OpSpec& spec, DType dtype) {
   }
 }
 
-// Compares with f64, on operands that the lower precision can represent.
+// Compares f32 and bf16 with f64, on operands that the lower precision can represent.
 void lower_precision(const OpSpec& spec) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     const double tolerance = tolerance_of(spec, dtype);
@@ -113,8 +113,8 @@ std::int64_t runs_of_fast_kernels() {
   return runs;
 }
 
-// Compares fast kernels with plain kernels. Each may differ from f64 as much as in lower_precision, so they may differ
-// from each other by twice as much.
+// Compares fast kernels with plain kernels. Each may differ from f64 by the tolerance of lower_precision(), so they may
+// differ from each other by twice this tolerance.
 void fast_equals_plain(const OpSpec& spec) {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16})
     for (const OpCase& c : spec.cases)
@@ -136,9 +136,9 @@ void expect_identical(const OpCase& c, const OpResult& got, const OpResult& want
     }
 }
 
-// Checks that kernels give the same bits whichever thread runs first, as correct barriers guarantee.
+// Checks that kernels give the same bits in every order of the threads, as they do if their barriers are correct.
 void thread_orders(const OpSpec& spec) {
-  if (!cuda_is_emulated()) GTEST_SKIP() << "the order of threads can be chosen under emulation only";
+  if (!cuda_is_emulated()) GTEST_SKIP() << "only the emulation can choose the order of threads";
   for (const OpCase& c : spec.cases) {
     const OpResult ascending = run_case(c, DType::f32, Device::cuda);
     in_other_thread_orders(

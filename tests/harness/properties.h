@@ -1,4 +1,4 @@
-// Includes RapidCheck for tests. The templates that most properties instantiate are compiled once, in properties.cpp.
+// Includes RapidCheck. The templates that most properties instantiate are compiled only once, in properties.cpp.
 #pragma once
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

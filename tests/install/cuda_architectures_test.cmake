@@ -2,15 +2,15 @@
 #   cmake -DSOURCE=... -P cuda_architectures_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
-# Sets `out` to the message, in one line, with which configuring rejects the architectures, or to "" if it accepts them.
-# Passes further arguments to cmake.
+# Configures for these architectures, with any further arguments of this function. Sets `out` to the error message, in
+# one line, or to "" if cmake accepts the architectures.
 function(said architectures out)
   execute_process(COMMAND ${CMAKE_COMMAND} "-DCMAKE_CUDA_ARCHITECTURES=${architectures}" ${ARGN}
                           -P ${SOURCE}/cmake/check_cuda_architectures.cmake
                   RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE text)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
   if(status EQUAL 0 AND NOT text STREQUAL "")
-    message(SEND_ERROR "${architectures}: accepted, and yet it says: ${text}")
+    message(SEND_ERROR "${architectures}: accepted, but with the message: ${text}")
   endif()
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()

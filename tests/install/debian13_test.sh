@@ -2,15 +2,15 @@
 # Builds foldgrad in a root file system of Debian 13 as README.md describes, and runs the demo and the tests of matrix
 # products, operations and models there:
 #   FOLDGRAD_DEBIAN_ROOT=/var/tmp/trixie ctest --preset emulate -L install
-# The folder needs 6 GB and is kept, so that another run installs and compiles only the differences. Exits with code 77
-# (skipped) if the variable names no folder, if the user is not root, or if there is no debootstrap or mirror.
+# The folder needs 6 GB. It is kept, so that the next run installs and compiles only the differences. Exits with code 77
+# (skipped) if the variable is not set, if the user is not root, or if there is no debootstrap or mirror.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 skip() { echo "debian13: skipped, $*"; exit 77; }
 
 root=${FOLDGRAD_DEBIAN_ROOT:-}
 [[ -n $root ]] || skip "FOLDGRAD_DEBIAN_ROOT does not name a folder for the root"
-((EUID == 0)) || skip "only root can make and enter another root"
+((EUID == 0)) || skip "only root can create and enter another root file system"
 export PATH=$PATH:/usr/sbin:/sbin
 command -v debootstrap >/dev/null || skip "there is no debootstrap"
 # Use the mirror and the proxy that apt uses on this machine.
@@ -19,7 +19,7 @@ mirror=$(apt-get indextargets --format '$(ORIGIN) $(SITE)' 'Created-By: Packages
 [[ -n $mirror ]] || skip "apt knows no mirror of Debian"
 eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
 [[ -z ${http_proxy:-} ]] || export http_proxy
-curl -fsSL --max-time 60 "$mirror/dists/trixie/Release" >/dev/null || skip "$mirror has no Debian 13, or is not in reach"
+curl -fsSL --max-time 60 "$mirror/dists/trixie/Release" >/dev/null || skip "$mirror has no Debian 13 or is out of reach"
 
 if [[ ! -e $root/finished ]]; then
   debootstrap --variant=minbase trixie "$root" "$mirror"
@@ -29,7 +29,7 @@ fi
 mkdir -p "$root/foldgrad"
 git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$root/foldgrad"
 
-# These mounts end with the command.
+# The mounts disappear when the command ends.
 unshare --mount bash -euc '
   mount -t proc proc "$0/proc"
   mount --rbind /dev "$0/dev"

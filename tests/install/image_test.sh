@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the image of the Dockerfile, then trains, folds and draws a graph in it. Exits with code 77 (skipped) if
-# neither docker nor podman runs here, or if it cannot fetch Debian's image.
+# Builds the image of the Dockerfile. In the image, trains and folds a model, draws its graph, and trains on two ranks.
+# Exits with code 77 (skipped) if neither docker nor podman runs here, or if Debian's image cannot be fetched.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,6 +1,6 @@
-# Installs a build and builds two examples against it: examples/translate, whose translations by a folded model must
-# equal the program's, and examples/mlp, which links single libraries. Checks the other installed files, and uninstalls
-# all.
+# Installs a build, and builds two examples with the installed files. examples/translate must translate with a folded
+# model as the program does. examples/mlp links only single libraries. Also checks the other installed files, and then
+# uninstalls everything.
 #   cmake -DSOURCE=... -DBUILD=... -DWORK=... -P install_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -15,7 +15,7 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 file(WRITE ${WORK}/source.txt "dreihundertzwölf\neins\n")
-file(MAKE_DIRECTORY ${WORK}/prefix/lib ${WORK}/prefix/bin)  # uninstalling must keep them
+file(MAKE_DIRECTORY ${WORK}/prefix/lib ${WORK}/prefix/bin)  # uninstalling must keep these folders
 file(WRITE ${WORK}/prefix/bin/other "")
 run(none ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 run(none ${CMAKE_COMMAND} -S ${SOURCE}/examples/translate -B ${WORK}/example -G Ninja -DCMAKE_BUILD_TYPE=Debug
@@ -41,7 +41,7 @@ run(none ${CMAKE_COMMAND} -S ${SOURCE}/examples/mlp -B ${WORK}/mlp -G Ninja -DCM
     -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(none ${CMAKE_COMMAND} --build ${WORK}/mlp)
 run(gradient ${WORK}/mlp/gradient)
-if(NOT gradient STREQUAL "y = 3, dW = (1, 2)\n")  # x W^T = (3; -1) for x = (1 2; 3 -4) and W = (1 1)
+if(NOT gradient STREQUAL "y = 3, dW = (1, 2)\n")  # y = sum(relu(x W^T)), x = (1 2; 3 -4), W = (1 1)
   message(FATAL_ERROR "examples/mlp/gradient prints ${gradient}")
 endif()
 run(learned ${WORK}/mlp/mlp)

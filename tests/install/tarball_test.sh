@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the program of a tarball (scripts/tarball.sh) in the root file system of another system, for example one made by
-# `debootstrap --variant=minbase trixie ROOT`: a demo, the language model, and other commands that read or write files.
+# Runs the program of a tarball (scripts/tarball.sh) in the root file system of another Linux, for example one made by
+# `debootstrap --variant=minbase trixie ROOT`: a demo, a language model, and other commands that read or write files.
 #   tests/install/tarball_test.sh TARBALL ROOT      as root
 set -euo pipefail
 tarball=$(realpath "$1") root=$(realpath "$2")

@@ -3,7 +3,7 @@
 # PyTorch if $FOLDGRAD_PYTHON has it:
 #   FOLDGRAD_WHEELS=/var/tmp/wheels ctest --preset emulate -R wheel
 # The folder keeps the environment that makes wheels. The test takes as long as building the program. It exits with code
-# 77 (skipped) if the variable names no folder or the Python registry is out of reach.
+# 77 (skipped) if the variable is not set, or if the Python registry is out of reach.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 skip() { echo "wheel: skipped, $*"; exit 77; }
@@ -19,7 +19,7 @@ rm -rf "$folder/empty" "$folder/demo"
 python3 -m venv "$folder/empty"
 "$folder/empty/bin/pip" install --quiet --disable-pip-version-check "$wheel"
 cd /
-use() {  # runs the imports in $1, then uses the package
+use() {  # runs the imports of $1, then uses the package
   "$folder/empty/bin/python" - "$1" <<'PROGRAM'
 import sys
 exec(sys.argv[1])

@@ -1,4 +1,4 @@
-// Tests the results of the CPU ladder of matrix products, and that all rungs sum in the same order.
+// Tests the matrix products of the CPU ladder's rungs, and that all rungs sum in the same order.
 #include "book/ladder/cpu/cpu_ladder.h"
 
 #include <array>
@@ -24,12 +24,12 @@ const BackEnd<float> kCpuRungs[] = {{"naive", Device::cpu, true, run_cpu_rung<la
                                     {"packed", Device::cpu, true, run_cpu_rung<ladder::packed_cpu>}};
 
 #ifdef __FMA__
-constexpr bool kFused = true;  // otherwise only the first rung fuses, and slowly
+constexpr bool kFused = true;  // without FMA instructions, only the first rung fuses (in software)
 #else
 constexpr bool kFused = false;
 #endif
 
-// Returns "", or a description of the first wrong rung. With FMA and up to 512 terms, all rungs must
+// Returns a description of the first wrong rung, or "" if there is none. With FMA and up to 512 terms, all rungs must
 // give the same bits.
 std::string cpu_ladder_error(std::int64_t m, std::int64_t n, std::int64_t k, unsigned seed = 1) {
   const Operands<float> o({.m = m, .n = n, .k = k}, false, seed);
@@ -39,14 +39,14 @@ std::string cpu_ladder_error(std::int64_t m, std::int64_t n, std::int64_t k, uns
     const std::vector<float> got = *result(rung, o);
     std::string error = first_error(o, e, got);
     if (error.empty() && kFused && k <= 512 && std::memcmp(got.data(), naive.data(), naive.size() * sizeof(float)) != 0)
-      error = "the bits are not those of rung 1";
+      error = "the bits differ from those of rung 1";
     if (!error.empty()) return fmt::format("{}, m {}, n {}, k {}: {}", rung.name, m, n, k, error);
   }
   return "";
 }
 
-// Some sizes are 0. Others are just below, at and above tiles of 6 or 14 rows and 2 vectors (at most 32 columns), and
-// blocks of 512 terms.
+// Some sizes are 0. Others are just below, at and just above the sizes of a tile (6 or 14 rows, at most 32 columns) and
+// of a block of 512 terms.
 TEST(CpuLadder, EqualsTheTripleLoopAtTheSeams) {
   constexpr std::array<int, 3> kSizes[] = {{0, 16, 8},    {3, 0, 8},     {3, 16, 0},   {1, 16, 1},
                                            {6, 32, 5},    {7, 48, 9},    {14, 32, 32}, {15, 80, 33},

@@ -1,4 +1,4 @@
-// Tests the results of the ladder of matrix products, and the bytes and bank conflicts stated in docs/gemm_ladder.md.
+// Tests the matrix products of the ladder's rungs, and the bytes and bank conflicts that docs/gemm_ladder.md states.
 #ifdef FOLDGRAD_HAVE_CUDA
 #include "book/ladder/ladder.h"
 
@@ -38,7 +38,7 @@ Operands<T, float> operands(std::int64_t m, std::int64_t n, std::int64_t k, unsi
   return {Gemm{.m = m, .n = n, .k = k, .f32_c = std::is_same_v<T, bf16>}, false, seed};
 }
 
-// Calls body(rung, chunk) for each rung. n and k must be multiples of `chunk`.
+// Calls body(rung, chunk) for each rung, which requires n and k to be multiples of `chunk`.
 template <class Body>
 void for_each_rung(const Body& body) {
   body(kNaive, 1);
@@ -146,7 +146,7 @@ TEST(Ladder, SameBitsInAllThreadOrders) {
   });
 }
 
-// All tiles are whole. C takes 4 m n bytes; the bytes of A and B are given per multiply-add.
+// All tiles are full. C takes 4 m n bytes. The expected bytes of A and B are per multiply-add.
 TEST(Ladder, BytesOfGlobalMemoryAreThoseOfThePage) {
   constexpr std::int64_t kM = 128, kN = 256, kK = 32;
   const auto expect_bytes = [&]<class T>(const BackEnd<T>& rung, double asked, double touched) {
@@ -174,7 +174,7 @@ TEST(Ladder, NoBankIsMetTwice) {
   }
 }
 
-// An mma is 16 x 8 x 16 multiply-adds.
+// Each mma instruction computes 16 x 8 x 16 multiply-adds.
 TEST(Ladder, TensorCoresMultiplyAllAndMeetNoBankTwice) {
   const Operands<bf16, float> o = operands<bf16>(128, 256, 64);
   const emulation::Counts before = emulation::counts();

@@ -1,4 +1,4 @@
-// Helpers to test models of any family.
+// Helpers for tests of models of any family.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,14 +15,14 @@ inline std::vector<std::string> normalizer_names() {
   return all;
 }
 
-// Returns options with which the normalizer accepts 8 channels.
+// Returns the options that the normalizer needs in a model with 8 channels.
 inline std::map<std::string, std::string> suitable_options(const std::string& normalizer) {
   if (normalizer == "groupnorm") return {{"groups", "4"}};
   if (normalizer == "pn") return {{"groups", "2"}};
   return {};
 }
 
-// Returns the normalizer's options as text, for the description of a configuration.
+// Returns the normalizer's options as text, for descriptions of configurations.
 template <class Config>
 std::string options_of(const Config& config) {
   std::string text;
@@ -30,8 +30,8 @@ std::string options_of(const Config& config) {
   return text;
 }
 
-// Replaces all parameters with random values; normalizers' gains get values around 1. Initially gains are 1, biases are
-// 0 and all probabilities are almost equal, which would hide errors.
+// Replaces all parameters with random values; normalizers' gains get values around 1. Initial values would hide errors:
+// gains are 1, biases are 0, and all predicted probabilities are almost equal.
 inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   for (Parameter* p : model.parameters()) {
     const bool of_norm = p->name.find("norm") != std::string::npos || p->name.find("ln_") != std::string::npos;
@@ -40,8 +40,8 @@ inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   }
 }
 
-// Randomizes the normalizers' statistics, roughly as much as training changes them: running means become normal, all
-// others log-normal.
+// Randomizes the normalizers' statistics, roughly as much as training changes them. Running means are drawn from a
+// normal distribution, all other statistics from a log-normal distribution.
 inline void randomize_statistics(Model& model, unsigned seed) {
   for (Normalizer* norm : model.normalizers())
     for (auto&& [name, tensor] : norm->state()) {
@@ -92,8 +92,8 @@ inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
   return value;
 }
 
-// Draws a random direction for each parameter, and compares the derivative of the loss along it, from the gradient in
-// f64, with central differences of fourth order. Restores the state before each evaluation of the loss.
+// Checks gradients in f64. For each parameter, compares the derivative of the loss along a random direction with
+// central differences of fourth order. Restores the normalizers' state before each evaluation of the loss.
 inline void check_gradients(Model& model, const NamedTensors& inputs) {
   const NamedTensors before = model.snapshot();
   backward(model, inputs, DType::f64);
@@ -114,8 +114,8 @@ inline void check_gradients(Model& model, const NamedTensors& inputs) {
 }
 
 // Checks that a gradient step lowers the loss, that activations in f32 and bf16 change the loss only by rounding
-// errors, and that each normalizer with an iteration counter has counted one training pass. make(dtype) must always
-// return the same model.
+// errors, and that each normalizer with an iteration counter has counted one training pass. make(dtype) must return
+// models that differ only in their dtype.
 inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& make, const NamedTensors& inputs) {
   const std::unique_ptr<Model> exact = make(DType::f64), model = make(DType::f32);
   const NamedTensors begin = model->snapshot();
@@ -136,8 +136,8 @@ inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& m
     EXPECT_EQ(norm->diagnostics().iterations, norm->state().count("iters")) << norm->site();
 }
 
-// Adds each kind of dropout to a configuration without dropout. Checks that the loss changes in training only, and that
-// it depends on seed and step, as the dropout mask must.
+// Adds each kind of dropout in turn to a configuration without dropout. Checks that dropout changes the loss in
+// training but not at inference, and that the loss depends on seed and step, since they select the mask.
 template <class M, class Config>
 void check_dropouts(const Config& without, const NamedTensors& inputs) {
   const auto loss = [&](const Config& config, bool training, std::uint64_t seed, std::uint32_t step) {
@@ -156,11 +156,12 @@ void check_dropouts(const Config& without, const NamedTensors& inputs) {
     EXPECT_EQ(with, loss(config, true, 1, 1));
     EXPECT_GT(std::abs(with - loss(config, true, 1, 2)), 1e-4);
     EXPECT_GT(std::abs(with - loss(config, true, 2, 1)), 1e-4);
-    EXPECT_EQ(loss(config, false, 1, 1), none);  // ln is the same in training and inference
+    EXPECT_EQ(loss(config, false, 1, 1), none);  // ln computes the same in training and at inference
   }
 }
 
-// Checks that training passes in f64 give the same gradients and the same state on cuda as on the CPU.
+// Checks that two training passes in f64 give the same losses, gradients and state on CUDA as on the CPU, up to
+// rounding.
 template <class M, class Config>
 void check_cuda_is_cpu(const Config& config, const NamedTensors& inputs) {
   M cpu(config, 1, DType::f64), cuda(config, 1, DType::f64, Device::cuda);
@@ -185,11 +186,11 @@ inline std::int64_t multiplications(Model& model) {
     const Shape &y = tape.shape_of(node->output()), &x = tape.shape_of(node->inputs()[0]);
     const std::string name = node->name();
     if (name == "linear") count += y.elements() * x[-1];
-    if (name == "attention_packed")  // the bias's last size is the number of keys; without a bias, y's first
+    if (name == "attention_packed")  // the number of keys is the bias's last size or, without a bias, y's first
       count += 2 * y.elements() * (node->inputs().size() > 1 ? tape.shape_of(node->inputs()[1])[-1] : y[0]);
     if (name == "conv2d_channels_last") count += y.elements() * tape.shape_of(node->inputs()[1]).elements() / y[-1];
     if (name == "weighted_pool") count += x.elements();
-    if (name == "matmul") {  // the matrices have m k, k n and m n elements
+    if (name == "matmul") {  // m k n is the root of the product of the sizes m k, k n and m n
       const Shape& b = tape.shape_of(node->inputs()[1]);
       count += std::llround(std::sqrt(double(x.elements()) * double(b.elements()) * double(y.elements())));
     }
@@ -197,7 +198,7 @@ inline std::int64_t multiplications(Model& model) {
   return count;
 }
 
-// Checks the size of a model; `products` is the number of its multiplications.
+// Checks how many parameters, multiplications (`products`) and normalizer sites a model has.
 template <class M, class Config>
 void expect_sizes(const Config& config, std::int64_t parameters, std::int64_t products, std::size_t sites) {
   M model(config, std::nullopt);
@@ -206,12 +207,13 @@ void expect_sizes(const Config& config, std::int64_t parameters, std::int64_t pr
   EXPECT_EQ(model.normalizers().size(), sites);
 }
 
-// Small configurations of a family, and inputs for them. few(normalizer) returns one configuration for each place where
-// the family can apply normalizers, or none if the family does not allow this normalizer.
+// Small configurations of a family, and inputs for them. few(normalizer) returns the main variants of the family, such
+// as pre-norm and post-norm, and all(normalizer) returns more. Both return an empty list if the family does not support
+// the normalizer.
 template <class M>
 struct Kinds;
 
-// Makes a model with random weights and statistics.
+// Returns a model with random weights and statistics.
 template <class M, class Config>
 std::unique_ptr<M> random_model(const Config& config, DType dtype = DType::f64) {
   auto model = std::make_unique<M>(config, 1, dtype);

@@ -1,4 +1,4 @@
-// Checks that initial values have the expected distribution.
+// Checks of the distribution of initial values.
 #pragma once
 #include <algorithm>
 
@@ -20,9 +20,9 @@ inline Spread spread(const Tensor& t) {
   return s;
 }
 
-// Allows errors of four standard errors. For n values, the standard error of the mean is deviation / sqrt(n). The
-// relative standard error of the deviation is 1 / sqrt(2 n) for a normal distribution and 0.45 / sqrt(n) for a uniform
-// one; its tolerance is never above 8 %.
+// Allows the mean and the deviation errors of four standard errors. For n values, the standard error of the mean is
+// deviation / sqrt(n). `standard_error` is the relative standard error of the deviation: 1 / sqrt(2 n) for a normal
+// distribution, 0.45 / sqrt(n) for a uniform one. The tolerance of the deviation is at most 8 %.
 inline void expect_deviation(const Spread& s, double deviation, double standard_error, double n) {
   EXPECT_NEAR(s.mean, 0, 4 * deviation / std::sqrt(n));
   EXPECT_NEAR(s.deviation, deviation, std::min(0.08, 4 * standard_error) * deviation);
@@ -31,7 +31,8 @@ inline void expect_normal(const Tensor& t, double deviation) {
   const auto n = double(t.size());
   expect_deviation(spread(t), deviation, 1 / std::sqrt(2 * n), n);
 }
-// Expects U(-bound, bound), so the largest absolute value must be just below the bound.
+// Expects values from U(-bound, bound). The largest absolute value of n draws is about bound (1 - 1 / n); we require at
+// least bound (1 - 10 / n), or 0.9 bound for small n.
 inline void expect_uniform(const Tensor& t, double bound) {
   const auto n = double(t.size());
   const Spread s = spread(t);

@@ -1,6 +1,6 @@
-"""onnx_check.py FILE...: checks models with the official ONNX library, including all shapes by strict inference.
+"""onnx_check.py FILE...: checks models with the official ONNX library, which also infers all shapes in strict mode.
 
-Prints, for each file, its inputs, its outputs, the number of nodes of each operator, and an empty line. Exits with code
+For each file, prints the inputs, the outputs, the number of nodes of each operator, and an empty line. Exits with code
 77 (skipped) if the package onnx is missing.
 """
 import collections

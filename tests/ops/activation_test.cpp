@@ -10,9 +10,10 @@ namespace {
 std::vector<OpCase> activate_cases() {
   std::vector<OpCase> cases;
   for (Activation a : kActivations)
-    for (const Shape& shape : {Shape{2, 3}, Shape{}, Shape{100}, Shape{3, 257}})  // below and above 256 threads
+    // A block has 256 threads: the last shape has more elements, the other shapes have fewer.
+    for (const Shape& shape : {Shape{2, 3}, Shape{}, Shape{100}, Shape{3, 257}})
       cases.push_back({.label = fmt::format("{} {}", name(a), shape),
-                       .operands = {randn_off_zero(shape, 1)},  // relu has a kink
+                       .operands = {randn_off_zero(shape, 1)},  // relu has a kink at 0
                        .f = [a](const std::vector<Var>& v) { return activate(v[0], a); }});
   return cases;
 }
@@ -35,8 +36,7 @@ TEST(Activation, EachNameIsAFunction) {
 }
 
 OpCase bias_case(Activation activation, std::int64_t rows, std::int64_t columns) {
-  // Keeps the sum away from relu's kink at 0: |x| is at least 0.1, and the biases (standard deviation 0.02) are
-  // smaller.
+  // x + bias stays away from relu's kink at 0, because |x| is at least 0.1 and all biases are smaller.
   return {.label = fmt::format("{} of {} rows of {}", name(activation), rows, columns),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
           .f = [activation](const std::vector<Var>& v) { return bias_activation(v[0], v[1], activation); }};
@@ -57,7 +57,7 @@ const RegisterOp kBiasActivation({
           [](Tape& t) { bias_activation(zeros(t, 2, 8), zeros(t, 4), Activation::relu); }},
          {"bias_activation: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
           [](Tape& t) { bias_activation(zeros(t), zeros(t), Activation::gelu); }}},
-    .bf16_roundoffs = 16,  // sums of 70 rows
+    .bf16_roundoffs = 16,  // dbias sums up to 70 rows
 });
 
 // Checks y and its slope at x. The values at 0 are exact: tanh' = 1, sigmoid = 1/2 with slope 1/4, and x Phi(x) has
@@ -137,7 +137,7 @@ TEST(Activation, LimitsAndNaN) {
       }
 }
 
-// Elements in whole vectors and in the remainder of a vectorised loop get the same bits as a single element.
+// An element gets the same bits in a whole vector of a loop, in the loop's remainder, and as the only element of x.
 TEST(Activation, EveryPlaceOfALoopGivesTheSameBits) {
   const Tensor x = randn({1000}, 5, 3).to(DType::f32);
   for (Activation a : kActivations) {

@@ -19,7 +19,7 @@ const RegisterOp kAffine({
               affine_case(100, 328)},
     .errors = {{"affine: gamma must be f32 [8] on cpu, to match x, which is f32 [8] on cpu, got f32 [1] on cpu",
                 [](Tape& t) { affine(zeros(t, 8), zeros(t, 1), zeros(t, 1)); }}},
-    .f32_roundoffs = 1000,  // sums of up to 100 rows
+    .f32_roundoffs = 1000,  // dgamma and dbeta sum up to 100 rows
     .bf16_roundoffs = 16,
 });
 const RegisterOp kScaleBy({
@@ -28,7 +28,7 @@ const RegisterOp kScaleBy({
               scale_by_case(70, 300)},
     .errors = {{"scale_by: eta must be f32 [1] on cpu, to match x, which is f32 [8] on cpu, got f32 [8] on cpu",
                 [](Tape& t) { scale_by(zeros(t, 8), zeros(t, 8)); }}},
-    .f32_roundoffs = 1000,  // a sum of 21,000 products
+    .f32_roundoffs = 1000,  // the gradient of eta sums up to 21,000 products
     .bf16_roundoffs = 16,
 });
 

@@ -15,7 +15,7 @@ OpSpec binary_spec(const char* name, Binary op) {
   const OpFunction f = [op](auto& v) { return op(v[0], v[1]); };
   return {
       .name = name,
-      // The numbers of elements are below and above 256, the number of threads of a CUDA block.
+      // The last case has more elements than a CUDA block has threads, 256; the other cases have fewer.
       .cases = {binary_case(op, {2, 3}), binary_case(op, {}), binary_case(op, {33}), binary_case(op, {255}),
                 binary_case(op, {3, 257})},
       .errors = {error_of_zeros(
@@ -45,8 +45,8 @@ const RegisterOp kScale({.name = "scale",
 OpCase add_bias_case(const Shape& shape) {
   return random_case({shape, {shape[-1]}}, [](auto& v) { return add_bias(v[0], v[1]); });
 }
-// Some numbers of columns are just below and above the 32 lanes of a warp, which matters for the sums in dbias. Some
-// matrices have fewer and some have more elements than a block of the CPU's loop (4096).
+// The numbers of columns include 31 and 33, since the sums in dbias depend on the 32 lanes of a warp. The last case has
+// more elements than a block of the CPU's loop, 4,096; the other cases have fewer.
 const RegisterOp kAddBias({
     .name = "add_bias",
     .cases = {add_bias_case({3, 2}), add_bias_case({5}), add_bias_case({2, 2, 3}), add_bias_case({40, 3}),
@@ -55,7 +55,7 @@ const RegisterOp kAddBias({
                 [](Tape& t) { add_bias(zeros(t, 2, 8), zeros(t, 4)); }},
                {"add_bias: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { add_bias(zeros(t), zeros(t)); }}},
-    .f32_roundoffs = 100,  // sums of 70 rows
+    .f32_roundoffs = 100,  // dbias sums up to 70 rows
 });
 
 ByHand binary_by_hand(std::vector<double> y, std::vector<double> da, std::vector<double> db) {

@@ -1,4 +1,4 @@
-// Cases and formulas that the tests of attention share.
+// Test cases and formulas that the attention tests share.
 #pragma once
 #include "ops/attention/attention.h"
 #include "tests/harness/compare.h"
@@ -11,9 +11,9 @@ struct Sizes {
   std::int64_t width;
 };
 
-// equal: all segments have `queries` queries and `keys` keys. ragged: only the first segment has that many. Each
-// further segment has one query and two keys fewer than the one before, and if there are several, the last one has no
-// keys.
+// The lengths of the segments. equal: every segment has `queries` queries and `keys` keys. ragged: the first segment
+// has these lengths, and each further segment has one query and two keys fewer than the segment before it. If there are
+// several segments, the last one has no keys.
 enum class Lengths { equal, ragged };
 
 struct Rows {
@@ -54,7 +54,7 @@ inline std::vector<Tensor> random_operands(const Rows& rows, const Sizes& s) {
           randn({rows.keys.rows(), columns}, 3)};
 }
 
-// Returns the attention of v = {q, k, v} on their device.
+// Computes attention for v = {q, k, v}, after moving `rows` to the device of q.
 inline Var attend(const std::vector<Var>& v, const AttentionOptions& options, const Rows& rows) {
   const Rows there = rows.on(v[0].device());
   return attention(v[0], v[1], v[2], options, there.queries, there.keys);
@@ -72,7 +72,7 @@ struct Probabilities {
     const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(D));
     const double *q = in[0].data<double>() + (rows.queries.offset(s) + i) * row + h * D,
                  *k = in[1].data<double>() + rows.keys.offset(s) * row + h * D;
-    const double dropped = std::round(options.dropout * 65536);  // number of 16-bit random values that mean a drop
+    const double dropped = std::round(options.dropout * 65536);  // a random 16-bit number below this means a drop
     const std::uint64_t first = std::uint64_t(rows.queries.offset(s) * options.heads) << 24;
     double sum = 0;
     for (std::int64_t j = 0; j < K; ++j) {

@@ -1,4 +1,4 @@
-// Compares attention with its formulas, and checks properties that do not depend on its blocks.
+// Compares attention with its formulas, and tests properties that must hold for any division into blocks.
 #include <rapidcheck.h>
 
 #include "emulation/sanitizers.h"
@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns y and the gradients of q, k and v for one dy.
+// Runs f forward and backward, with dy = cotangent(). Returns y and the gradients of q, k and v.
 std::vector<Tensor> results(const std::vector<Tensor>& in, DType dtype, Device device, const OpFunction& f) {
   const OpResult all = results_of(f, in, cotangent(in[0].shape()), dtype, device);
   return {all.y, all.grads[0], all.grads[1], all.grads[2]};
@@ -20,7 +20,7 @@ std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& o
   return results(in, dtype, device, [&](auto& v) { return attend(v, options, rows); });
 }
 
-// With scale 2, q . k = (ln 3 / 2, 0) gives p = (3/4, 1/4) and y = 7. For dy = 1 this gives delta = 7 and
+// The scores are 2 q . k = (ln 3, 0), so p = (3/4, 1/4) and y = 7. With dy = 1, delta = 7 and
 // ds = (3/4 * 1, 1/4 * (-3)).
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
   const double ln3 = std::log(3.0);
@@ -50,8 +50,8 @@ TEST(Attention, ATT_1_ATT_9_WorkedByHand) {
       });
 }
 
-// Evaluates the formulas for one head without blocks, and adds the results to `out`. The softmax's gradient has its
-// textbook form: ds_ij = p_ij (dp_ij - sum_t p_it dp_it).
+// Evaluates the formulas for one head of one segment, without blocks, and adds the results to `out`. The gradient of
+// the softmax has its textbook form: ds_ij = p_ij (dp_ij - sum_t p_it dp_it).
 void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
                       std::int64_t h, std::vector<Tensor>& out) {
   const std::int64_t D = in[0].shape()[1] / options.heads, row = in[0].shape()[1];
@@ -90,7 +90,7 @@ void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths le
   for (int k : {0, 0, 1, 2}) want.push_back(Tensor::zeros(in[k].shape(), DType::f64));
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t h = 0; h < s.heads; ++h) formulas_of_head(in, options, rows, b, h, want);
-  // In f32, sums have up to 200 terms, whose rounding errors partly cancel.
+  // Sums have up to 200 terms. Their rounding errors partly cancel, which matters for the tolerance in f32.
   for (const auto& [dtype, tolerance] : {std::pair(DType::f64, 1e-11), std::pair(DType::f32, 5e-5)}) {
     const std::vector<Tensor> got = run(in, options, rows, dtype);
     for (std::size_t k = 0; k < want.size(); ++k)
@@ -147,7 +147,7 @@ TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
     }
 }
 
-// Packed operands give the same bits, even on tensor cores.
+// attention_packed() gives the same bits as attention(), even on tensor cores.
 TEST(Attention, PackedOperandsGiveTheSame) {
   const Sizes s{2, 9, 9, 2, 32};
   const Rows rows(s, Lengths::equal);
@@ -183,7 +183,7 @@ TEST(Attention, ATT_6_KeysOfOtherSegmentsMayHoldAnything) {
     }
 }
 
-// Doubling the length doubles the memory. A matrix of scores would take four times as much.
+// When the length doubles, the memory must double. With a matrix of all scores, the memory would quadruple.
 TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
   const auto peak = [](Device device, std::int64_t T) {
     const Tensor x = Tensor::zeros({T, 4}, DType::f32, device);

@@ -1,4 +1,4 @@
-// Tests when attention runs on tensor cores, and counts the kernels' matrix instructions, memory accesses and blocks.
+// Tests in which cases attention uses tensor cores, and counts the kernels' matrix instructions, accesses and blocks.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include "emulation/cuda_emulation.h"
 #include "emulation/global_memory.h"
@@ -26,18 +26,18 @@ emulation::Counts counts_of(const Sizes& s, DType dtype) {
 // One instruction multiplies 16 x 16 by 16 x 8 numbers. The forward pass computes two products, q . k and p v. The
 // backward pass computes five: q . k and dy . v again, then dv, dk and dq.
 TEST_P(AttentionKernels, MultiplyWithoutDetoursAndBankConflicts) {
-  const std::int64_t width = GetParam(), one_product = 2 * (32 / 8) * (width / 16);  // 32 x 32 x width
+  const std::int64_t width = GetParam(), one_product = 2 * (32 / 8) * (width / 16);  // for 32 x 32 x width
   const emulation::Counts all = counts_of({1, 32, 32, 1, width}, DType::bf16);
   EXPECT_EQ(all.products, (2 + 5) * one_product);
   EXPECT_EQ(all.bank_conflicts, 0);
-  // Heads with more than 128 queries or keys use separate backward kernels, one for dq and one for dk and dv. 130
-  // queries and 100 keys make several blocks in each, and 100 keys need two tiles of 64.
+  // Heads with more than 128 queries or keys use separate backward kernels, one for dq and one for dk and dv. For 130
+  // queries and 100 keys, each kernel needs several blocks, and the keys need two tiles of 64.
   EXPECT_EQ(counts_of({1, 130, 100, 1, width}, DType::bf16).bank_conflicts, 0);
 }
 
-// The rows of a head are not adjacent in memory, but each consists of whole sectors of 32 bytes, so the kernels need
-// hardly any additional sectors. The lower bound of the bytes, the size of y and the gradients, checks that accesses
-// are counted.
+// The rows of a head are not adjacent in memory, but each row consists of whole sectors of 32 bytes, so the kernels may
+// access at most 5 % more sectors than necessary. The lower bound on the bytes, the size of y and the three gradients,
+// shows that accesses are counted.
 TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
   const std::int64_t width = GetParam();
   for (const std::int64_t keys : {37, 129}) {
@@ -49,9 +49,9 @@ TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
   }
 }
 
-// A block of the plain kernels has 32 queries or keys; a block on tensor cores has 16 per warp. The forward pass has
-// blocks of queries. The backward pass has blocks of queries and blocks of keys: in one launch with plain kernels, in
-// two on tensor cores.
+// A block of a plain kernel handles 32 queries or keys; a block on tensor cores handles 16 per warp. The forward pass
+// launches blocks for queries. The backward pass launches blocks for queries and blocks for keys: plain kernels in one
+// launch, tensor cores in two.
 TEST(AttentionKernelsOf, BlocksAreOfTilesNotOfPositions) {
   const std::int64_t heads = 3, queries = 200, keys = 330;
   for (const DType dtype : {DType::f32, DType::bf16}) {

@@ -24,11 +24,11 @@ struct Case {
   }
 };
 
-// The largest allowed differences between y, dq, dk and dv in bf16 and in double. The kernels round to bf16: p before
-// they multiply it by v and dy, the y from which they compute delta, ds before they multiply it by k and q, and the
-// results. Each rounding has a relative error of at most u. Arithmetic in float adds errors of 2^-24 of each term of a
-// sum, and of 2^-20 of p for scores below 16. Together with second-order terms, these errors are less than a sixteenth
-// of u.
+// The largest allowed differences between bf16 and double results: y, dq, dk and dv. The kernels round to bf16 in
+// four places: p, before multiplying it by v and dy; the y that delta is computed from; ds, before multiplying it by k
+// and q; and the results. Each rounding has a relative error of at most u. Float arithmetic adds a relative error of
+// 2^-24 for each term of a sum and, if scores are below 16, of 2^-20 for p. Together with second-order terms, these
+// errors are less than u / 16.
 class Bounds {
  public:
   Bounds(const OpCase& op, const Case& c, const OpResult& want) : in_(op.operands), c_(c), rows_(c.rows()) {
@@ -51,7 +51,7 @@ class Bounds {
   std::vector<Tensor> bounds;
 
  private:
-  // Returns head h's part of the row of query or key i of segment b.
+  // Returns head h's part of row i of segment b of t. `of` divides the rows of t into segments.
   const double* row(const Segments& of, const Tensor& t, std::int64_t b, std::int64_t i, std::int64_t h) const {
     return t.data<double>() + (of.offset(b) + i) * t.shape()[1] + h * c_.sizes.width;
   }
@@ -61,7 +61,7 @@ class Bounds {
   const double* key_row(const Tensor& t, std::int64_t b, std::int64_t j, std::int64_t h) const {
     return row(rows_.keys, t, b, j, h);
   }
-  // Returns row i of segment b and head h in the bounds of y, dq, dk or dv, for k = 0, 1, 2 or 3.
+  // Returns head h's part of row i of segment b in bounds[k]. k = 0, 1, 2 and 3 mean y, dq, dk and dv.
   double* bound(std::size_t k, std::int64_t b, std::int64_t i, std::int64_t h) {
     return const_cast<double*>(row(k < 2 ? rows_.queries : rows_.keys, bounds[k], b, i, h));
   }
@@ -71,7 +71,7 @@ class Bounds {
     return sum;
   }
 
-  // Adds one query's contributions to the bounds.
+  // Adds the contributions of query i of segment b and head h to the bounds.
   void query(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t D = c_.sizes.width;
     const double scale = 1 / std::sqrt(double(D)), *dy = query_row(dy_, b, i, h), *y = query_row(y_, b, i, h);
@@ -85,7 +85,7 @@ class Bounds {
     for (std::size_t j = 0; j < p.size(); ++j) {
       const double *k = key_row(in_[1], b, j, h), *v = key_row(in_[2], b, j, h), *q = query_row(in_[0], b, i, h);
       const double ds = p[j] * (z[j] * product(dy, v) - product(dy, y));
-      // This bounds the error of arithmetic in float.
+      // `rounding` bounds the error of float arithmetic.
       const double rounding = u / 64 * p[j] * (z[j] * product(dy, v, true) + product(dy, y, true));
       const double ds_bound = scale * (p[j] * delta_bound + u * std::fabs(ds) + rounding);
       for (std::int64_t c = 0; c < D; ++c) {
@@ -126,8 +126,8 @@ void expect_within_bounds(const Case& c) {
     const OpResult got = run_case(op, DType::bf16, Device::cuda, mode);
     EXPECT_LE(worst(got.y, want.y, all.bounds[0]), 1) << c.label();
     for (unsigned k = 0; k < 3; ++k) {
-      // GradMode::add also rounds the sum of the gradient and an earlier one. `more` is the earlier gradient that
-      // run_case() uses.
+      // GradMode::add adds the gradient to an earlier one, and rounds the sum, too. `more` is the earlier gradient of
+      // run_case().
       const Tensor more = mode == GradMode::add ? randn(op.operands[k].shape(), 50 + k) : Tensor();
       EXPECT_LE(worst(got.grads[k], want.grads[k], all.bounds[k + 1], more), 1)
           << c.label() << ", gradient of operand " << k << (mode == GradMode::add ? ", added" : "");
@@ -135,8 +135,8 @@ void expect_within_bounds(const Case& c) {
   }
 }
 
-// The lengths are just below, at and above the numbers of rows in fragments (16), tiles (32 and 64) and blocks (64),
-// and at and above 128, the longest length for which one kernel computes the whole backward pass.
+// Most lengths differ by at most 1 from the number of rows of a fragment (16), a tile (32 or 64) or a block (64), or
+// from 128, the longest length for which one kernel computes the whole backward pass.
 const std::pair<std::int64_t, std::int64_t> kLengths[] = {{1, 1},   {1, 17},    {15, 16},  {16, 15},
                                                           {17, 33}, {40, 31},   {64, 64},  {65, 64},
                                                           {33, 97}, {128, 128}, {129, 65}, {65, 129}};
@@ -166,7 +166,7 @@ TEST_P(AttentionTensorCores, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_StayWithinTheir
   for (const Case& c : cases(GetParam())) expect_within_bounds(c);
 }
 
-// Computes y and the gradients again, and then in every other thread order.
+// Checks that y and the gradients keep their bits when they are computed again, and in every other thread order.
 TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
   for (const std::int64_t keys : {40, 129}) {
     const Case c{{2, 40, keys, 2, GetParam()}, with(2, true, 0.25), Lengths::ragged};
@@ -175,7 +175,7 @@ TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
     const Case other{c.sizes, with(2), Lengths::equal};
     const OpCase in_between = other.op();
     const auto expect_again = [&](const char* how) {
-      run_case(in_between, DType::bf16, Device::cuda);  // changes the memory that is reused
+      run_case(in_between, DType::bf16, Device::cuda);  // overwrites memory that the next run reuses
       const OpResult got = run_case(op, DType::bf16, Device::cuda);
       EXPECT_TRUE(identical(got.y, want.y)) << c.label() << how;
       for (std::size_t k = 0; k < 3; ++k)

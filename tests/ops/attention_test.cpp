@@ -35,7 +35,7 @@ OpError bias_error(const char* message, Shape bias, const AttentionOptions& opti
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged;
 
-// Makes an error case in which all rows of q are one segment, and all rows of k are one segment.
+// Makes an error case with one segment of queries, all rows of q, and one segment of keys, all rows of k.
 OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,
                         DType dtype = DType::f32) {
   return error_of_zeros(
@@ -52,8 +52,8 @@ OpError packed_error(const char* message, Shape qkv, int heads, std::int64_t row
   return {message, [=](Tape& t) { attention_packed(zeros(t, qkv), with(heads), Segments({rows})); }};
 }
 
-// The larger sizes are just below and above multiples of the CUDA tile: 32 queries, 32 keys, 32 columns.
-// EqualsTheFormulasAroundBlocks does the same for the CPU's blocks of up to 80 queries and 80 keys.
+// Many of the larger sizes are close to multiples of a CUDA tile: 32 queries, 32 keys and 32 columns. The test
+// EqualsTheFormulasAroundBlocks has sizes close to the CPU's blocks, which have at most 80 queries and 80 keys.
 const RegisterOp kAttention({
     .name = "attention",
     .cases = {attention_case({1, 1, 1, 1, 1}, with(1), kEqual), attention_case({2, 3, 2, 2, 3}, with(2), kRagged),
@@ -100,8 +100,8 @@ const RegisterOp kAttention({
                         Segments({2}), Segments({1, 1}))},
     .parity_tolerance = 1e-11,  // each device sums the 128 products of a score in its own order, before exp
     .f32_roundoffs = 1000,      // sums of up to 128 products, whose factors are also sums
-    // bf16 rounds the results, and delta is computed from the rounded y. Gradients are sums of several terms with such
-    // errors.
+    // In bf16, the results are rounded, and delta is computed from the rounded y. Gradients are sums of several terms
+    // with such errors.
     .bf16_roundoffs = 16,
 });
 

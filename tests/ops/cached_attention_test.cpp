@@ -1,4 +1,4 @@
-// Compares attention to the rows of a cache with the formula, on every device.
+// Compares cached_attention() with its formula on every device.
 #include "ops/attention/cached_attention.h"
 
 #include <random>
@@ -8,11 +8,11 @@
 namespace foldgrad::testing {
 namespace {
 
-// The keys of each query, as pairs of a block and a row.
+// For each query, the places of its keys in the cache: pairs of a block and a row.
 using Places = std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
-// Each row has a query, a key and a value side by side, as a joint projection computes them. The operation reads the
-// queries from `q`, and the keys and values from `blocks`.
+// Each row of `q` and `blocks` has a query, a key and a value side by side, as a joint projection computes them. The
+// operation reads the queries from `q`, and the keys and values from `blocks`.
 struct Cache {
   int heads;
   std::int64_t width;
@@ -34,7 +34,7 @@ struct Cache {
   }
   std::int64_t C() const { return heads * width; }
 
-  // Returns the attention of queries [begin, end).
+  // Runs cached_attention() for the queries [begin, end).
   Tensor attend(DType dtype, Device device, std::size_t begin, std::size_t end) const {
     std::vector<Tensor> there;
     for (const Tensor& block : blocks) there.push_back(block.to(dtype).to(device));
@@ -76,12 +76,12 @@ struct Cache {
 };
 
 // Values have magnitudes of about 1, and weights sum to 1. Scores are sums of up to 128 terms and have errors of about
-// 10 eps, which exp turns into relative errors of the weights. In bf16, only y is rounded, by half a unit in the last
-// place of a value below 4.
+// 10 eps, which exp turns into relative errors of the weights. In bf16, only y is rounded. |y| is below 4, so this
+// error is at most 2^-7.
 constexpr std::pair<DType, double> kTolerances[] = {{DType::f32, 3e-6}, {DType::f64, 1e-14}, {DType::bf16, 0.02}};
 
-// Tests queries with no keys, with just below and above the CPU's groups of 4 and the 32 lanes of a warp, and with more
-// than two warps of keys. The keys are spread over three blocks.
+// The numbers of keys are 0, 1, the size of the CPU's groups (4), one more, values around the 32 lanes of a warp, and
+// 70, more than two warps. The keys are in three blocks.
 TEST(CachedAttention, ATT_7_OnEveryDevice) {
   const std::vector<std::int64_t> sizes{40, 1, 7};
   std::mt19937 random(2);

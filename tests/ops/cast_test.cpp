@@ -7,8 +7,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// If y has fewer digits than x, y changes in steps, so the case is not compared with central differences.
-// CAST_2_TheGradientGoesBackAsItCame tests the gradients of such cases.
+// A cast from f64 to a shorter type is a step function, so `large` excludes it from the comparison with central
+// differences. CAST_2_TheGradientGoesBackAsItCame tests the gradient of such casts.
 OpCase cast_case(Shape x, DType dtype) {
   return {.label = fmt::format("{} to {}", x, name(dtype)),
           .operands = {randn(x, 1)},
@@ -30,7 +30,7 @@ const RegisterOp kCast({
     .bf16_roundoffs = 1,
 });
 
-// Compares every pair of dtypes with the host's conversion.
+// Compares casts between all pairs of dtypes with the host's conversion, Tensor::to().
 TEST(Cast, CAST_1_EqualsTheConversionOfTensors) {
   for (DType from : {DType::f32, DType::f64, DType::bf16})
     for (DType to : {DType::f32, DType::f64, DType::bf16}) {
@@ -54,9 +54,9 @@ TEST(Cast, CAST_1_RoundsOnce) {
   }
 }
 
-// For every bf16, tries floats from it up to the next bf16: the number itself, the middle, and their neighbours. The
-// lower 16 bits of a float decide how it is rounded. A GPU rounds with one instruction, and the host with integer
-// operations.
+// The lower 16 bits of a float decide how it is rounded to bf16. The test combines all upper halves with six lower
+// halves: 0 and its neighbours, 1 and 0xffff, and the midpoint, 0x8000, and its neighbours. A GPU rounds with one
+// instruction, the host with integer operations.
 TEST(Cast, CAST_1_EveryDeviceRoundsToTheSameBits) {
   std::vector<float> x;
   std::vector<std::uint16_t> want;
@@ -67,7 +67,7 @@ TEST(Cast, CAST_1_EveryDeviceRoundsToTheSameBits) {
       want.push_back(std::isnan(x.back()) ? 0x7fff : std::uint16_t(upper + up));
     }
   for (Device device : devices())
-    for (const std::size_t begin : {0, 1}) {  // begins at the start of a pack, and inside a pack
+    for (const std::size_t begin : {0, 1}) {  // the slice begins at a pack, or inside one
       const Tensor all = Tensor::of<float>({std::int64_t(x.size())}, x, device);
       Tape tape;
       const Tensor y = cast(tape.constant(all.slice(begin, all.size())), DType::bf16).value().to(Device::cpu);

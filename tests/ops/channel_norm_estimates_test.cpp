@@ -1,5 +1,5 @@
-// Tests methods whose dx is an estimate of the gradient. Measures how far dx is from the true gradient (by central
-// differences), compares dx with the documented formula, and checks which gradients are exact nevertheless.
+// Tests the methods whose dx is an estimate. Compares dx with its documented formula and with the true gradient, which
+// central differences give, and checks which other gradients are exact.
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {
@@ -9,8 +9,8 @@ using Options = ChannelNormOptions;
 
 constexpr std::int64_t kRows = 12, kColumns = 3;
 
-// A layer in the middle of training: it has windows and averages of earlier steps, and a batch with padding for one
-// more step.
+// A layer in the middle of training. It has windows and averages from earlier steps, and a batch with padding for the
+// next step.
 struct Midst {
   Options options;
   ChannelNormState state;
@@ -40,8 +40,8 @@ struct Midst {
   Tensor dx() const { return run_case(step(), DType::f64, Device::cpu).grads[0]; }
   Tensor dx_by_differences() const { return central_differences(step(), 0); }
 
-  // Evaluates the documented formula (h - [i in S] z_i psi) / s, where z is x / s, for given s^2 - eps (`variance`) and
-  // psi of each channel.
+  // Returns dx by the documented formula, (h_i - [i in S] z_i psi) / s, where z = x / s and s^2 = variance + eps.
+  // `variance` and `psi` have one value per channel.
   Tensor formula(const std::vector<double>& variance, const std::vector<double>& psi) const {
     const Tensor dx = Tensor::empty(x.shape(), DType::f64);
     for (std::int64_t i = 0; i < x.size(); ++i) {
@@ -58,7 +58,7 @@ struct Midst {
       if (real(r)) sum += std::pow(x.data<double>()[r * kColumns + c], 2);
     return sum / double(counted);
   }
-  // Returns G for a given var_hat. The sum includes the padding, since its dy is not 0 here.
+  // Returns G of channel c for var_hat = `variance`. The sum includes padding rows, because their dy is not 0 here.
   double G(std::int64_t c, double variance) const {
     double sum = 0;
     for (std::int64_t r = 0; r < kRows; ++r)
@@ -131,7 +131,7 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
     SCOPED_TRACE(c.name);
     const OpCase step = c.midst.step();
     const std::vector<Tensor> got = run_case(step, DType::f64, Device::cpu).grads;
-    // The elements of dx are about 1. If the difference were smaller, the case would not test an estimate.
+    // The elements of dx are about 1. If no element differed by 0.05, dx would not be an estimate.
     EXPECT_GT(largest_difference(got[0], central_differences(step, 0)), 0.05);
     EXPECT_TRUE(close(got[2], central_differences(step, 2), 1e-9));
     const Tensor dgamma = central_differences(step, 1);
@@ -157,13 +157,13 @@ TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) 
   set(m.state.psi_ema, 0);
   std::vector<double> variance;
   for (std::int64_t c = 0; c < kColumns; ++c) variance.push_back(window_mean(m, c, m.q(c)));
-  // An evaluation uses running variances as constants, so we store these variances as running ones.
+  // Inference normalizes with run_var, which is a constant, so we store these variances there.
   ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
   constant.run_var.copy_from(Tensor::of({kColumns}, variance));
   OpCase evaluation = m.step();
   evaluation.f = [&](auto& v) { return channel_norm(v[0], v[1], v[2], constant, o, {.training = false}); };
   EXPECT_TRUE(close(m.dx(), central_differences(evaluation, 0), 1e-9));
-  EXPECT_GT(largest_difference(m.dx(), m.dx_by_differences()), 0.05) << "which is not the gradient of the layer";
+  EXPECT_GT(largest_difference(m.dx(), m.dx_by_differences()), 0.05) << "dx must not be the gradient of the layer";
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Tests filtration: single decisions of a layer, and long runs with noisy statistics, whose level changes once and
-// stays changed. Such a lasting change is not an outlier. In the last 200 iterations, which begin 300 iterations after
-// the change, hardly any may be skipped, and run_var must be near the new level.
+// Tests filtration: single decisions of a layer, and long runs. In a run, the statistics are noisy, and their level
+// changes once, for good. Such a lasting change is not an outlier. By default, hardly any of the last 200 iterations,
+// which begin 300 iterations after the change, may be skipped, and run_var must be near the new level.
 #include <fmt/format.h>
 
 #include <random>
@@ -11,18 +11,18 @@ namespace foldgrad::testing {
 namespace {
 
 constexpr int kIterations = 800, kChangeAt = 300, kLast = 200;
-// Standard deviations: of log q over time, and of the log of the levels over the channels.
+// The standard deviations of log q over time, and of log(level) across the channels.
 constexpr double kNoise = 0.05, kFarApart = 0.7;
 constexpr std::int64_t kWidth = 64;
 
 struct Ending {
   double skipped;   // fraction of the last kLast iterations that are skipped
-  double farthest;  // largest |run_var / level - 1|
+  double farthest;  // largest |run_var / level - 1| of a channel
   bool ever_skipped;
 };
 
-// Runs the operation on batches of one row. The square of each channel is q = level exp(noise). At iteration kChangeAt,
-// all levels are multiplied by `factor`. `spread` is the standard deviation of the log of the levels.
+// Runs channel_norm on kIterations batches of one row each, in which a channel's q is level * exp(noise). At iteration
+// kChangeAt, all levels are multiplied by `factor`. `spread` is the standard deviation of log(level).
 Ending end_of(const ChannelNormOptions& o, double spread, double factor, unsigned seed) {
   std::mt19937_64 rng(seed);
   std::normal_distribution<double> normal;
@@ -59,7 +59,7 @@ void for_all(Granularity granularity, bool hold, const Check& check) {
     for (double factor : {1., 1.5, 2., 5., 20., 1 / 1.5, 1 / 2., 1 / 5., 1 / 20.})
       for (unsigned seed : {1u, 2u}) {
         const Ending ending = end_of(windowed(granularity, M, hold), kFarApart, factor, seed);
-        SCOPED_TRACE(fmt::format("M = {}, {:.2f} times, hold_on_skip = {}, seed {}", M, factor, hold, seed));
+        SCOPED_TRACE(fmt::format("M = {}, factor {:.2f}, hold_on_skip = {}, seed {}", M, factor, hold, seed));
         check(M, factor, ending);
       }
 }
@@ -72,7 +72,7 @@ TEST(ChannelNormFiltration, UN_19_LearnsALastingChange) {
       EXPECT_LT(ending.farthest, 0.1);
       runs_with_skips += ending.ever_skipped;
     });
-  EXPECT_GT(runs_with_skips, 144 / 3) << "else nothing was to be learned";
+  EXPECT_GT(runs_with_skips, 144 / 3) << "too few runs skipped an iteration for the test to mean anything";
 }
 
 // With `pooled`, the threshold comes from the variance over all channels, so different levels raise it, however small
@@ -93,8 +93,8 @@ TEST(ChannelNormFiltration, UN_19_PooledSkipsNoiseWhereLevelsAreEqual) {
       }
 }
 
-// This is why layer_sum is not the default: a skip writes run_var, which changes slowly, into the windows. Their
-// variance falls until every q is an outlier.
+// This is why layer_sum is not the default. Each skip writes run_var, which changes slowly, into the windows. The
+// variance of the windows falls until every q is an outlier.
 TEST(ChannelNormFiltration, UN_19_LayerSumSkipsForEverAfterAChangeInShortWindows) {
   for_all(Granularity::layer_sum, /*hold=*/false, [](std::int64_t M, double factor, const Ending& ending) {
     if (factor != 1) {
@@ -120,7 +120,8 @@ TEST(ChannelNormFiltration, HoldsForThirtyTwoIterationsInARow) {
   }
 }
 
-// Skips leave run_var unchanged at most 32 times in a row, so it learns the change even if all iterations are skipped.
+// With hold_on_skip, skips leave run_var unchanged at most 32 times in a row. So run_var reaches the new level even if
+// all of the last iterations are skipped.
 TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   int runs_that_skip_all = 0;
   for_all(Granularity::layer_sum, /*hold=*/true, [&](std::int64_t, double, const Ending& ending) {
@@ -130,9 +131,9 @@ TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   EXPECT_GT(runs_that_skip_all, 72 / 2);
 }
 
-// Returns true if a layer of 1,030 channels skips an iteration in which q is `factor` in `channel` and 1 elsewhere. The
-// entries of its windows are 1. If `spread` is not -1, the entry that this iteration replaces is 1e6 in channel
-// `spread`.
+// Returns true if a layer of 1,030 channels skips an iteration in which q is `factor` in `channel` and 1 in all other
+// channels. All entries of the windows are 1. If `spread` is not -1, the entry that q replaces in channel `spread` is
+// 1e6 instead.
 bool skips(Granularity granularity, Device device, std::int64_t channel, double factor, std::int64_t spread = -1) {
   const Layer layer(filtered(granularity), 1030, device);
   set_iterations(layer.state, 9);
@@ -144,7 +145,7 @@ bool skips(Granularity granularity, Device device, std::int64_t channel, double 
   return layer.state.skips.item() == 1;
 }
 
-// On CUDA, a warp has 32 adjacent channels, and the channels of a thread are 512 apart.
+// The numbers fit CUDA: a warp has 32 adjacent channels, and the channels of one thread are 512 apart.
 TEST(ChannelNormFiltration, UN_19_EveryChannelCountsInALayersDecision) {
   for (const Device device : devices())
     for (const Granularity g : {Granularity::layer_any, Granularity::layer_sum, Granularity::pooled}) {

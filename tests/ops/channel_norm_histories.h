@@ -16,14 +16,14 @@ struct HistoryStep {
   std::vector<Entries> x, dy;  // [C][P]
   std::size_t counted;         // number of leading rows that are not padding
 };
-// `Kind` describes the options of one operation: their type `Options`, `draw(Draws&)`, `edits(Options)`,
-// `text(Options)`, and `allows(Options)`, which is false for options that the operation rejects or that have no defined
-// result. If `allows_non_finite(Options)`, x may contain NaN and infinity. `late_start(Draws&)` draws a `start`; half
-// of the histories use it.
+// The options, parameters and steps of a training run. `Kind` describes the options of one operation with the type
+// `Options` and the functions `draw(Draws&)`, `edits(Options)`, `text(Options)` and `allows(Options)`. The last returns
+// false if the operation rejects the options or its result is undefined. x may contain NaN and infinity if
+// `allows_non_finite(Options)` returns true. Half of the histories take `start` from `late_start(Draws&)`.
 template <class Kind>
 struct History {
   typename Kind::Options options;
-  long start = 0;  // iterations before the first step
+  long start = 0;  // number of iterations before the first step
   Entries gamma, beta;
   std::vector<HistoryStep> steps;
 
@@ -31,7 +31,7 @@ struct History {
   std::size_t rows() const { return steps[0].x[0].size(); }
 };
 
-// A source of random parts for histories.
+// Draws the random parts of histories.
 class Draws {
  public:
   explicit Draws(Rng& rng) : rng_(rng) {}
@@ -48,8 +48,8 @@ class Draws {
     for (double& v : all) v = normal();
     return all;
   }
-  // Returns a step with P values per channel. Their magnitude is the channel's level; some steps multiply it by a
-  // factor from 0 to 400.
+  // Returns a step with P values per channel. Their magnitude is the channel's level. In some steps, the level is first
+  // multiplied by a factor from 0 to 400.
   HistoryStep step(int P, const Entries& levels, bool padded, bool non_finite) {
     const double jumps[] = {1, 1, 1, 1, 1, 1.5, 20, 400, 1e-3, 0};
     const double jump_of_all = one_of(jumps);
@@ -131,7 +131,7 @@ std::vector<Edit<History<Kind>>> edits_of(const History<Kind>& history) {
   edits.push_back([](H& h) { return std::exchange(h.start, 0) != 0; });
   for (const Edit<typename Kind::Options>& edit : Kind::edits(history.options))
     edits.push_back([edit](H& h) { return edit(h.options); });
-  edits.push_back([](H& h) {  // no padding
+  edits.push_back([](H& h) {  // remove the padding
     bool padded = false;
     for (HistoryStep& step : h.steps) padded = std::exchange(step.counted, h.rows()) != h.rows() || padded;
     return padded;
@@ -169,7 +169,7 @@ inline Columns columns(const std::vector<Entries>& all) {
   for (const Entries& a : all) result.push_back(column(a));
   return result;
 }
-// Returns 1 for each of the leading rows that count, and 0 for each other row.
+// Returns 1 for each of the first `counted` rows, and 0 for each padding row.
 inline std::vector<int> real_rows(std::size_t rows, std::size_t counted) {
   std::vector<int> real(rows, 1);
   std::fill(real.begin() + std::ptrdiff_t(counted), real.end(), 0);
@@ -184,7 +184,7 @@ inline Tensor matrix(const std::vector<Entries>& columns) {
 }
 inline Tensor vector(const Entries& a) { return Tensor::of<double>({std::int64_t(a.size())}, a); }
 
-// Throws if the numbers differ. Where the model has infinity or NaN, the operation may have either.
+// Throws if `got` differs from the model's numbers, `want`. Where the model has infinity or NaN, `got` may have either.
 inline void compare(const std::string& what, const Tensor& got, const std::vector<Real>& want) {
   const std::vector<double> values = got.values<double>();
   for (std::size_t i = 0; i < want.size(); ++i) {

@@ -58,7 +58,7 @@ TEST(ChannelNormLemma, UN_16_MeansAndVarianceAreThose) {
   });
 }
 
-// Checks V_u <= AM - GM <= M V_b <= M V_u.
+// Checks V_u <= AM - GM <= M V_b <= M V_u, where V_b and V_u are the biased and unbiased variance of the roots.
 TEST(ChannelNormLemma, UN_18_P1_BothVariances) {
   check_property(kCases, [] {
     const Entries a = *any_window(2);
@@ -103,8 +103,8 @@ bool fires(const std::vector<Arrival>& layer, Granularity g, int ddof) {
   return math::fires<double>(o, terms, double(layer.size() * layer[0].before.size()));
 }
 
-// Checks the same property for the three rules by which a layer decides: one threshold for all windows, any channel, or
-// sums over the channels.
+// Checks the same property for layers. A layer decides with one threshold for all windows (pooled), by any of its
+// channels (layer_any), or with sums over its channels (layer_sum).
 TEST(ChannelNormLemma, UN_19_LayersFireWhereTheirInequalityHolds) {
   check_property(kCases, [] {
     const std::vector<Arrival> layer = any_layer();

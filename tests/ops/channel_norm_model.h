@@ -1,6 +1,6 @@
 // A second implementation of channel_norm, which computes one number at a time in long double. It was written from the
 // papers and the observed results of the authors' programs, without looking at ops/channel_norm. Where these sources
-// leave a case open (only padding, numbers that are not finite, windows of unequal length, mixtures of methods), it
+// leave a case open (batches of padding only, non-finite numbers, windows of unequal length, mixtures of methods), it
 // follows docs/normalizers.md.
 //
 // Columns are channels. Sums are over all positions; means "over S" are over the n positions that are not padding.
@@ -16,7 +16,7 @@ using Real = long double;
 using Column = std::vector<Real>;
 using Columns = std::vector<Column>;  // columns [C][P], or the rows [M][C] of a window
 
-// The tolerance of comparisons in f64. If both sides of an outlier test are closer than this, rounding could decide it.
+// The tolerance of comparisons in f64. If the two sides of an outlier test are this close, rounding could decide it.
 constexpr Real kTolerance = 1e-9L;
 
 struct ModelStep {
@@ -37,7 +37,7 @@ inline Real geometric_mean(const Column& a, Real least) {
   for (Real v : a) sum += std::log(v < least ? least : v);
   return std::exp(sum / Real(a.size()));
 }
-// Returns V(sqrt(a)), the sum of squared deviations divided by the number of entries minus ddof.
+// Returns V(sqrt(a)), the variance of the roots, with the denominator a.size() - ddof.
 inline Real variance_of_roots(const Column& a, int ddof) {
   if (a.size() == 1) return 0;  // both sides of [UN-18] are 0
   Column roots;
@@ -67,7 +67,7 @@ class ChannelNormModel {
   long iters, skips = 0;
   std::vector<long> in_a_row;  // number of consecutive skips, [C]
 
-  // Runs one iteration. x and dy are [C][P], real is [P], with 0 for padding.
+  // Runs one iteration. x and dy are [C][P]; `real` is [P], with 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
                  const Column& beta) {
     t = ++iters;  // the first iteration is 1
@@ -136,8 +136,8 @@ class ChannelNormModel {
     for (const Column& row : ring) w.push_back(row[c]);
     return w;
   }
-  // Returns the lower bound that geometric_mean() applies to entries before it takes their logarithms. It is 0 for the
-  // released code, so a single zero entry makes its GM 0.
+  // Returns the lower bound that geometric_mean() applies to entries before it takes their logarithms. In the released
+  // code, the bound is 0, so a single zero entry makes the GM 0.
   Real least() const { return o.form == ChannelForm::paper ? 1e-38L : 0; }
 
   // [UN-19]: AM(Omega_t) - GM(Omega_t) > M V(sqrt(Omega_{t-1})).
@@ -177,7 +177,7 @@ class ChannelNormModel {
     return d > limit;
   }
 
-  // Computes var_hat, r, the divisor of x, and the state that forward passes write.
+  // Computes var_hat, the factor r and the divisor of x, and updates the state of forward passes.
   void forward(int c) {
     const Real old = run_var[c];
     if (held[c]) {  // the running estimates replace the statistics, and nothing is written
@@ -208,7 +208,7 @@ class ChannelNormModel {
     const Column w = window(win_sq, c);
     return o.forward == ForwardAverage::arithmetic ? arithmetic_mean(w) : geometric_mean(w, least());  // [UN-16]
   }
-  // Returns the value that run_var averages: q for an exponential average, BN's unbiased variance, or else var_hat.
+  // Returns the value that run_var averages: q with an exponential average, in BN the unbiased variance, else var_hat.
   Real recorded(int c, Real var_hat) const {
     if (o.forward == ForwardAverage::exponential) return q[c];
     if (o.statistic == ChannelStatistic::variance && !o.clamped_variance) return q[c] * n / (n - 1);
@@ -224,7 +224,7 @@ class ChannelNormModel {
     return r < 0.2L ? 0.2L : r > 5 ? 5 : r;
   }
 
-  // Computes y and all gradients, from psi.
+  // Computes y and all gradients.
   void finish(int c, const Column& x, const Column& dy, Real gamma, Real beta) {
     Column z, h;
     const Real r = out.r[c], r_forward = o.rescale == Rescale::both ? r : 1;
@@ -238,7 +238,7 @@ class ChannelNormModel {
       sum_h += h[i];
       sum_hz += h[i] * z[i];
     }
-    // The released UN averages over all positions and corrects all of them, masked or not.
+    // In the released UN, G is a mean over all positions, and dx is corrected at all positions, including padding.
     const Real G = sum_hz / (released() ? P : n);
     const bool hold = held[c] || (o.form == ChannelForm::paper && o.hold_non_finite && !std::isfinite(G));
     const Real psi = hold ? (has_ema() ? psi_ema[c] : 0) : backward(c, G);
@@ -262,7 +262,7 @@ class ChannelNormModel {
     const Real before = psi_ema[c], alpha = o.alpha_backward;
     Real m = G, next = before;
     if (has_window()) {
-      // For an outlier the running psi is recorded, if there is one.
+      // At a skip, the window records psi_ema instead of G, if there is a psi_ema.
       Real& slot = win_g[t % o.window_backward][c];
       const Real replaced = slot;
       if (!skip) slot = G;
@@ -276,7 +276,7 @@ class ChannelNormModel {
       if (skip && o.psi_after_skip == PsiAfterSkip::freeze) next = before;
       if (storable(next)) psi_ema[c] = next;
     }
-    // The paper's form uses G itself in the warm-up and at outliers, the released UN only at outliers.
+    // The paper's form uses G as psi in warm-up and at outliers, the released UN only at skips.
     if (released() ? skip : flag || !active()) return G;
     return has_ema() ? next : m;
   }

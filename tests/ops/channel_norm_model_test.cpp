@@ -28,8 +28,8 @@ struct ChannelNormKind {
     o.alpha_forward = random.one_of({0., 0.5, 0.9, 1.});
     o.alpha_backward = random.coin() ? o.alpha_forward : 0.7;
     o.eps = random.one_of({1e-5, 1e-3, 1.});
-    // With a window of one entry, AM = GM, so rounding would decide the outlier test. So it is then off unless the
-    // forward average is geometric, as in UN.
+    // With a window of one entry, AM = GM, so rounding would decide the outlier test. Filtration is then off, unless
+    // the forward average is geometric, as in UN.
     o.filtration = random.coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
     o.granularity = Granularity(random.below(4));
     o.ddof = random.below(2);
@@ -49,13 +49,14 @@ struct ChannelNormKind {
     return o;
   }
   static long late_start(Draws& random) { return 990 + random.below(20); }
-  // If a window contains NaN, the outcome of the outlier test is arbitrary. So either NaN is kept out of the windows,
-  // or the filter is off.
+  // If a window contains NaN, the result of the outlier test is arbitrary. So x may contain NaN only if hold_non_finite
+  // keeps NaN out of the windows, or if filtration is off.
   static bool allows_non_finite(const Options& o) {
     return o.form == ChannelForm::paper && (o.hold_non_finite || !o.filtration);
   }
 
-  // Returns edits that change the options to UN's, shorten the windows, and shorten the warm-up.
+  // Returns edits that simplify a failing case. The first edit switches to UN, but keeps the numeric options and the
+  // skip rules. Each of the next edits sets one option to UN's default. The last edits shorten the warm-up or a window.
   static std::vector<Edit<Options>> edits(const Options& options) {
     std::vector<Edit<Options>> all{[](Options& o) {
       const Options before = std::exchange(o, Options::un());
@@ -152,7 +153,7 @@ void compare_state(const ChannelNormState& state, const ChannelNormModel& model)
   if (state.skips.item() != model.skips) throw std::runtime_error("skips");
 }
 
-// The number of times that histories reached each kind of step.
+// For each kind of step, how often histories reached it.
 using Reached = std::map<std::string, int>;
 
 void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step, bool padded) {
@@ -173,7 +174,8 @@ void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step,
   }
 }
 
-// Compares steps until rounding could decide an outlier test.
+// Runs history `h` on the model and on channel_norm, and throws if any results differ. Stops at a step in which
+// rounding could decide an outlier test. Returns how often it reached each kind of step.
 Reached follow(const ChannelNormHistory& h, Device device) {
   const int C = int(h.channels());
   ChannelNormModel model(h.options, C, kTolerance, h.start);

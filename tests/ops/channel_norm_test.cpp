@@ -12,13 +12,13 @@ ChannelNormState state_for(const Var& x, const Options& o) {
 
 struct Setting {
   Options options;
-  std::int64_t iterations = 0;  // before the case
+  std::int64_t iterations = 0;  // number of iterations before the case
   double window = 0;            // value of all buffers except counters; 0 means the initial state
   bool padded = false, training = true;
 };
 
-// Creates the state anew for every evaluation. Otherwise it would change between the evaluations for central
-// differences.
+// Returns a function that creates a new state for every evaluation. Otherwise, the evaluations for central differences
+// would start from different states.
 OpFunction from_state(const Setting& s, std::int64_t rows) {
   return [s, rows](const std::vector<Var>& v) {
     const ChannelNormState state = state_for(v[0], s.options);
@@ -30,9 +30,9 @@ OpFunction from_state(const Setting& s, std::int64_t rows) {
   };
 }
 
-// Returns cases whose dx is exact, to compare it with central differences, and cases whose dx is an estimate, to
-// compare only devices and precisions (`large`). Some cases have slightly more rows than one or two blocks of 64, or
-// slightly fewer or more columns than the 32 lanes of a warp.
+// Cases with an exact dx are compared with central differences. Cases whose dx is an estimate, or whose central
+// differences would take too long, are `large`: only devices and precisions are compared. Some cases have slightly more
+// rows than one or two blocks of 64, or 31 or 33 columns, because a warp has 32 lanes.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   const auto add = [&](const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,
@@ -109,12 +109,12 @@ const RegisterOp kChannelNorm({
                         o.filtration = true;
                         o.forward = ForwardAverage::exponential;
                       })},
-    .f32_roundoffs = 2000,  // sums of up to 65,700 rows, differences of similar terms in dx
+    .f32_roundoffs = 2000,  // sums of up to 65,700 rows; dx is a difference of similar terms
     .bf16_roundoffs = 32,
 });
 
-// The last 80 of 140 rows are padding with random x and no gradient. They must not change any bit of the other results,
-// although they reach into further blocks of 64 rows.
+// The last 80 of 140 rows are padding: x is random there, and dy is 0. Padding must not change any bit of the other
+// rows' results, although it extends into two more blocks of 64 rows.
 TEST(ChannelNormRules, CN_1_PaddingChangesNoBit) {
   Options hold = filtered(Granularity::layer_sum);
   hold.hold_on_skip = true;
@@ -186,8 +186,7 @@ TEST(ChannelNormUnusualData, ReleasedFormKeepsInfinity) {
   EXPECT_TRUE(std::isinf(item(layer.state.run_var)));
 }
 
-// Padding that is NaN does not reach the statistics, neither from the block that also has real rows nor from later
-// blocks.
+// NaN in padding must not reach the statistics, neither from the block that also has real rows nor from later blocks.
 TEST(ChannelNormUnusualData, CN_1_PaddingDoesNotCount) {
   Tensor x = randn({130, 2}, 1);
   for (std::int64_t i = 2 * 60; i < x.size(); ++i) x.data<double>()[i] = NAN;
@@ -219,7 +218,7 @@ TEST(ChannelNormUnusualData, UN_16_ZeroChannel) {
   }
 }
 
-// For values around 1e4 with a variance of 1, rounding in f32 would leave nothing of E[x^2] - E[x]^2.
+// With a mean of 1e4 and a variance of 1, rounding in f32 would make E[x^2] - E[x]^2 meaningless.
 TEST(ChannelNormUnusualData, CN_1_ChannelsFarFromZeroKeepTheirVariance) {
   const Tensor x = randn({1000, 3}, 7, 1, 1e4).to(DType::f32);
   const Layer exact(Options::bn(), 3, Device::cpu);

@@ -44,7 +44,7 @@ TEST(ChannelNorm, BN_1_BN_2_WorkedByHand) {
   }
 }
 
-// The variance of a constant channel is clamped to eps = 1/4. So z = 0, and no gradient flows through the variance.
+// In a constant channel, z = 0. The variance, 0, is clamped to eps = 1/4, so no gradient flows through the variance.
 TEST(ChannelNorm, RBN_1_ConstantChannel) {
   for (Device device : devices()) {
     Options o = Options::rbn();

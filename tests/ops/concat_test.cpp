@@ -41,8 +41,8 @@ const RegisterOp kConcat({
     .bf16_roundoffs = 0,
 });
 
-// The cases slice rows and columns, in the middle and at the ends, with empty and whole slices. In the last case, a row
-// has more than the 16,384 elements of a part of the CPU's loop.
+// The cases slice rows and columns, in the middle and at the ends. One slice is empty, and one is the whole tensor. In
+// the last case, a row of the slice has more elements than a part of the CPU's loop, 16,384.
 const RegisterOp kSlice({
     .name = "slice",
     .cases = {slice_case({3, 4}, 1, 1, 3), slice_case({3, 4}, 0, 1, 2), slice_case({2, 3, 2}, 1, 2, 3),
@@ -81,7 +81,7 @@ TEST(Concat, CUT_1_SlicesOfTheOutermostAxisAreViews) {
   EXPECT_TRUE(identical(slice(x, 0, 1, 3).value(), x.value().slice(1, 3)));
 }
 
-// Cutting a tensor anywhere and joining the pieces returns the tensor, and the gradient passes unchanged.
+// Cutting a tensor anywhere and joining the two pieces gives the same tensor. The gradient passes unchanged.
 RC_GTEST_PROP(Concat, CAT_1_CUT_1_JoiningThePiecesGivesTheWhole, ()) {
   const Shape shape{*rc::gen::inRange(1, 4), *rc::gen::inRange(1, 6), *rc::gen::inRange(1, 4)};
   const int axis = *rc::gen::inRange(0, 3);

@@ -18,9 +18,9 @@ struct Case {
   std::int64_t groups = 1;
 };
 
-// The cases are the stems of vision models, odd sizes, single pixels, strides (even larger than the kernel), images
-// whose border the last kernel does not reach or reaches with only one column, groups, and depthwise convolutions. Two
-// cases differ only in their height: oneDNN's primitive that we cached for one must not compute the other.
+// The cases include stems of vision models, odd sizes, single pixels, strides larger than the kernel, groups, and
+// depthwise convolutions. In some cases, the last kernel position does not reach the border of the image. Two cases
+// differ only in the height of the image: the oneDNN primitive that is cached for one must not compute the other.
 const Case kCases[] = {{{2, 32, 32, 3}, {64, 3, 3, 3}, {1, 1}},   {{2, 16, 16, 64}, {128, 64, 3, 3}, {1, 1}},
                        {{1, 16, 16, 32}, {64, 32, 3, 3}, {2, 1}}, {{3, 7, 5, 16}, {33, 16, 3, 3}, {1, 0}},
                        {{2, 9, 9, 17}, {5, 17, 3, 2}, {2, 1}},    {{2, 6, 7, 48}, {32, 48, 1, 1}, {1, 0}},
@@ -33,7 +33,7 @@ const Case kCases[] = {{{2, 32, 32, 3}, {64, 3, 3, 3}, {1, 1}},   {{2, 16, 16, 6
 const Conv2dPass kPasses[] = {Conv2dPass::y, Conv2dPass::dx, Conv2dPass::dweight};
 const char* name(Conv2dPass pass) { return pass == Conv2dPass::y ? "y" : pass == Conv2dPass::dx ? "dx" : "dweight"; }
 
-// The tensors of one product, at first in f64. One of x, weight and y is the result.
+// The tensors of one product. The constructor makes them in f64. One of x, weight and y is the result.
 struct Operands {
   Tensor x, weight, y, bias;
 
@@ -88,7 +88,7 @@ TEST(Conv2dProducts, CONV_4_CONV_5_CONV_6_OfOurLoopsInLowerPrecision) {
 bool onednn_is_used() { return std::string_view(gemm_backend(Device::cpu, DType::f32)).starts_with("oneDNN"); }
 
 TEST(Conv2dProducts, CONV_4_CONV_5_CONV_6_OfOnednn) {
-  if (!onednn_is_used()) GTEST_SKIP() << "this build leaves libraries alone";
+  if (!onednn_is_used()) GTEST_SKIP() << "oneDNN is not in use";
   int in_f32 = 0;
   for_each_product([&](const Conv2dProduct& p, const Operands& at, const Conv2dBuffers& buffers, const Tensor& want) {
     if (!onednn_conv2d_product(p, buffers)) return;
@@ -99,9 +99,9 @@ TEST(Conv2dProducts, CONV_4_CONV_5_CONV_6_OfOnednn) {
   EXPECT_GE(in_f32, 19);
 }
 
-// If oneDNN rejects the product, the result stays unchanged.
+// If oneDNN rejects a product, the result must stay unchanged.
 TEST(Conv2dProducts, OnednnRefusesKernelsThatSeePaddingOnly) {
-  if (!onednn_is_used()) GTEST_SKIP() << "this build leaves libraries alone";
+  if (!onednn_is_used()) GTEST_SKIP() << "oneDNN is not in use";
   const Case c{{1, 2, 2, 4}, {4, 4, 1, 1}, {1, 1}};
   const Conv2dSizes s = conv2d_sizes("test", Tensor::zeros(c.x, DType::f32), 1, 1, c.options);
   const Operands at = Operands(c, s).as(DType::f32), before = at.as(DType::f32);

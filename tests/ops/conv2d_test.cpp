@@ -27,9 +27,9 @@ OpError conv_error(const char* message, const Shape& x, const Shape& weight, Opt
   return error_of_zeros(message, {x, weight, bias}, conv_of(o));
 }
 
-// Some kernels overlap, leave gaps, do not reach the border, are single pixels, or see only padding. Slopes of
-// activations are computed from y (relu, tanh) or from z (gelu, silu). Cases have a bias or none, groups of several
-// channels, depthwise convolutions, and more padding at the end.
+// In some cases, kernel positions overlap, leave gaps, do not reach the border, or see only padding; some kernels are
+// one pixel. The slope of an activation is computed from y (relu, tanh) or from z (gelu, silu). Some cases have a bias,
+// groups of several channels, depthwise convolutions, or more padding at the end.
 std::vector<OpCase> conv_cases() {
   return {conv_case({2, 3, 3, 2}, {2, 2, 2, 2}),
           conv_case({2, 2, 2, 2}, {2, 2, 2, 2}, {}, false),
@@ -91,12 +91,12 @@ const RegisterOp kConv2dChannelsLast({
                           {4, 4, 3}, {5, 3, 2, 2})},
     // dweight is a sum of up to 216 products.
     .f32_roundoffs = 400,
-    // If no library supports the case, dx sums nine rounded numbers.
+    // If no library supports the case, an element of dx is a sum of up to nine rounded numbers.
     .bf16_roundoffs = 32,
 });
 
 // The image is a row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see only
-// padding. z = 10002, 21005, 32008, 3003, minus 15000, so dz = 0, 1, 2, 0.
+// padding. z = (10002, 21005, 32008, 3003) - 15000, so dz = (0, 1, 2, 0).
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 1, 3, 2}, {1, 10, 2, 20, 3, 30}),
                                numbers({1, 2, 3, 2}, {7, 7, 1, 2, 7, 7,  //
@@ -109,8 +109,8 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
                  conv_of({.padding = 1, .activation = Activation::relu}));
 }
 
-// Returns y = silu(z) and the gradients of x, weight and bias, from dz = dy silu'(z) by definition: as sums over all
-// kernel entries that hit the image.
+// Returns y = silu(z) and the gradients of x, weight and bias. Computes z, and the gradients from dz = dy silu'(z), by
+// definition: as sums over all kernel entries that hit the image.
 std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_shape, Options o) {
   const std::int64_t H = in[0].shape()[1], W = in[0].shape()[2], C = in[0].shape()[3];
   const std::int64_t O = y_shape[3], Kh = in[1].shape()[2], Kw = in[1].shape()[3], of_group = C / o.groups,
@@ -125,7 +125,7 @@ std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_sha
     const std::int64_t out = e % O, left = e / O % y_shape[2] * o.stride - o.padding,
                        top = e / O / y_shape[2] % y_shape[1] * o.stride - o.padding,
                        b = e / O / y_shape[2] / y_shape[1];
-    // Calls f(i, k) for every entry k of the kernel that hits the image, at element i.
+    // Calls f(i, k) for every kernel entry k that hits the image; i is the element of x that it hits.
     const auto for_hits = [&](const auto& f) {
       for (std::int64_t k = 0; k < K; ++k) {
         const std::int64_t h = top + k / Kw % Kh, g = left + k % Kw;
@@ -173,7 +173,7 @@ TEST(Conv2d, CONV_2_PatchesAreAConvolution) {
   EXPECT_TRUE(identical(tokens.reshape({2, 2, 3, 5}), conv2d_channels_last(x, weight, bias, {.stride = 2}).value()));
 }
 
-// A diverged network must not look dead, so max(NaN, 0) is NaN in every precision.
+// relu must turn NaN into NaN in every precision. A 0 would hide that the network has diverged.
 TEST(Conv2dChannelsLast, ANaNIsNotHiddenByRelu) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {

@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The operands are logits and targets, or logits, first targets, second targets and the first target's share.
+// Returns a function of {logits, targets}, or of {logits, first targets, second targets, share of the first target}.
 OpFunction cross_entropy_of(const CrossEntropyOptions& options) {
   return [=](auto& v) {
     return v.size() == 2 ? cross_entropy(v[0], v[1], options) : cross_entropy(v[0], v[1], v[2], v[3], options);
@@ -51,8 +51,8 @@ OpError two_targets_error(const char* message, Tensor second, Tensor lambda) {
           }};
 }
 
-// The numbers of classes are below and above one warp and one block of 256 threads. So are the numbers of rows, since a
-// reduction sums over the rows.
+// The numbers of classes and of rows are below and above a warp and a block of 256 threads, since reductions run over
+// the classes of a row and over the rows.
 const RegisterOp kCrossEntropy({
     .name = "cross_entropy",
     .cases = {two_targets_case({5, 4}, 0.1, Reduction::mean), two_targets_case({2, 7, 2}, 0, Reduction::sum),
@@ -61,7 +61,7 @@ const RegisterOp kCrossEntropy({
               cross_entropy_case({4, 5}, 0, Reduction::sum), cross_entropy_case({6}, 0.3, Reduction::mean),
               cross_entropy_case({2, 1}, 0, Reduction::mean), cross_entropy_case({3, 33}, 0.1, Reduction::mean),
               cross_entropy_case({300, 3}, 0.1, Reduction::mean), cross_entropy_case({5, 300}, 0.1, Reduction::sum),
-              // Depending on the dtype, the packs of a row need one round of a block's threads, two, or several.
+              // Depending on the dtype, a block needs one round, two or more rounds for the packs of a row.
               two_targets_case({5, 1032}, 0.1, Reduction::mean), cross_entropy_case({2, 9000}, 0.1, Reduction::sum)},
     .errors =
         {targets_error("cross_entropy: targets must be i64 [2] on cpu, to match logits, which is f32 [2, 3] on cpu, "
@@ -104,9 +104,9 @@ double loss_of(const Tensor& logits, const std::vector<Tensor>& targets, const C
   return result_of(logits, targets, options, device, dtype).y.item();
 }
 
-// p = (1/8, 2/8, 5/8), the target is 1, and eps = 1/2, so eps_i = 1/4 and the target distribution is (1/4, 1/2, 1/4).
-// The second row is ignored; the third has p = 1/3 everywhere. dz = (p - q) / 2 for the mean, and zero for the ignored
-// row.
+// The first row has p = (1/8, 2/8, 5/8) and the target 1. eps = 1/2, so eps_i = 1/4 and the target distribution is
+// q = (1/4, 1/2, 1/4). The second row is ignored. The third row has p = 1/3 everywhere and the target 0. For the mean,
+// dz = (p - q) / 2, and 0 in the ignored row.
 TEST(CrossEntropy, CE_1_CE_2_CE_3_CE_4_WorkedByHand) {
   const Tensor logits = numbers({3, 3}, {0, std::log(2), std::log(5), 7, 8, 9, 4, 4, 4}), targets = ids({1, 2, 0});
   const double first = std::log(8) / 4 + std::log(4) / 2 + std::log(1.6) / 4, third = std::log(3);
@@ -128,7 +128,7 @@ TEST(CrossEntropy, CE_3_NothingCountedGivesZeros) {
         cross_entropy_of({.label_smoothing = 0.1, .reduction = reduction}));
 }
 
-// For logits far from zero, the loss stays accurate, in f32 and for bf16 logits, whose loss is f32.
+// For logits far from zero, the loss must be accurate in every precision. The loss of bf16 logits is f32.
 TEST(CrossEntropy, CE_1_LargeLogits) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -171,8 +171,8 @@ TEST(CrossEntropy, NeedsNoMemoryForProbabilities) {
   }
 }
 
-// If nothing else holds the logits, their gradient overwrites them, which saves a matrix. The gradient of the layer
-// before must have the same bits as if the logits were held.
+// If nothing else holds the logits, their gradient overwrites them, which saves a matrix. The gradient of the previous
+// layer must have the same bits as if the logits were held.
 TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -196,16 +196,16 @@ TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
         gradients[held] = tape.grad(x).to(DType::f64).values<double>();
       }
       EXPECT_EQ(gradients[0], gradients[1]) << name(device);
-      // There must be one matrix instead of two, in addition to the memory of the products. With AMX, oneDNN allocates
-      // two thirds of a matrix for them in bf16.
+      // Without a holder, there must be one matrix instead of two, in addition to the memory of linear()'s products.
+      // With AMX, oneDNN allocates two thirds of a matrix for the products in bf16.
       EXPECT_GT(peaks[1] - peaks[0], 0.9 * bytes) << name(device);
       EXPECT_LT(peaks[0], 1.9 * bytes) << name(device);
     }
 }
 
-// Row 0 has p = (1/8, 2/8, 5/8) and the targets 1 and 2; row 1 has p = 1/3 everywhere and the targets 2 and 0; row 2
-// has the p of row 0 and twice the target 1; row 3 is ignored. eps = 1/2, so eps_i = 1/4, and q of a class is 1/4 of
-// its share plus 1/4.
+// Row 0 has p = (1/8, 2/8, 5/8) and the targets 1 and 2. Row 1 has p = 1/3 everywhere and the targets 2 and 0. Row 2
+// has the p of row 0, and both of its targets are 1. Row 3 is ignored. eps = 1/2, so eps_i = 1/4, and a class with
+// share s has q = s / 4 + 1/4.
 TEST(CrossEntropy, CE_5_CE_6_WorkedByHand) {
   const double ln2 = std::log(2), ln5 = std::log(5), ln8 = std::log(8), ln3 = std::log(3);
   const double of_1 = ln8 / 4 + 2 * ln2 / 2 + (ln8 - ln5) / 4, of_2 = ln8 / 4 + 2 * ln2 / 4 + (ln8 - ln5) / 2,

@@ -6,7 +6,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The divisors stay away from 0.
+// Makes a case with divisors close to 3, away from 0.
 OpCase divide_rows_case(const Shape& n, double eps = 0.1) {
   return {.label = fmt::format("{}, eps {}", n, eps),
           .operands = {randn(n, 1), randn(n.without(-1), 2, 0.3, 3)},

@@ -41,7 +41,8 @@ OpCase fused_case(std::int64_t rows, std::int64_t columns, double p) {
 OpError fused_error(const char* message, const Shape& bias, const Shape& residual, double p) {
   return error_of_zeros(message, {{2, 8}, bias, residual}, fused_of(p));
 }
-// Makes a case that drops half of the samples, which have shape[1] rows each or one row, and also drops elements.
+// Makes a case that drops each element with probability p, and each sample with probability 1/2. A sample has shape[1]
+// rows, or one row if x is a matrix.
 OpCase path_case(const Shape& shape, double p) {
   const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
   return random_case({shape, {shape[-1]}, shape}, fmt::format("{}, p = {}, drop path", shape, p),
@@ -67,11 +68,11 @@ const RegisterOp kFused({
                path_error("bias_dropout_residual: the drop path's p must be in [0, 1), got 1", 1, 1),
                path_error("bias_dropout_residual: the drop path's p must be in [0, 1), got -0.5", 1, -0.5),
                path_error("bias_dropout_residual: drop path needs whole samples of 3 rows, got 2 rows", 3, 0.5)},
-    .f32_roundoffs = 100,  // sums of 70 rows
+    .f32_roundoffs = 100,  // dbias sums up to 70 rows
     .bf16_roundoffs = 16,
 });
 
-// Computes the mask from its definition, one element at a time. p = 3/4 makes the threshold 3 * 2^14 and the scale 4.
+// Computes the mask by definition, one element at a time. p = 3/4 gives the threshold 3 * 2^14 and the scale 4.
 TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
   const std::int64_t n = 5000;  // more than the 4096 elements of a block of the CPU's loop
   const Tensor x = randn({n}, 1);
@@ -86,8 +87,9 @@ TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
   }
 }
 
-// Compares the operation with masks from their definition, one element and one sample at a time. 3/4 of the elements
-// are dropped, and either none or half of the samples. If the bias is a constant, another loop computes dx.
+// Compares the operation with masks that are computed by definition, one element and one sample at a time. Elements are
+// dropped with probability 3/4, and samples with probability `path_p`. If the bias is a constant, another loop computes
+// dx.
 void expect_definition(std::int64_t samples, std::int64_t steps, std::int64_t columns, double path_p, bool constant,
                        Device device) {
   const DropPath path{.p = path_p, .random = {11, 12, 13}, .rows = steps};

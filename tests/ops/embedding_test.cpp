@@ -11,15 +11,15 @@
 namespace foldgrad::testing {
 namespace {
 
-// On CUDA, a block searches kTile ids at a time for its rows. It does not yet add the positions that it found for a row
-// if there are at most kWaiting; they wait for the next tile.
+// On CUDA, a block searches kTile ids at a time for its rows. If it has found at most kWaiting positions of a row, they
+// wait for the next tile before the block adds them.
 constexpr int kTile = 1024, kWaiting = 32;
 
 OpCase embedding_case(std::int64_t rows, std::int64_t columns, Shape ids, double scale = 1, std::int64_t padding = -1) {
   return {.label = fmt::format("{} rows of {}, ids {}, scale {}, padding {}", rows, columns, ids, scale, padding),
           .operands = {randn({rows, columns}, 1), random_ids(ids, rows, 2)},
           .f = [=](const std::vector<Var>& v) { return embedding(v[0], v[1], scale, padding); },
-          // Central differences would give the padding row a gradient, which is zero by definition.
+          // By definition, the padding row has no gradient, so central differences would disagree.
           .large = padding >= 0};
 }
 
@@ -39,8 +39,8 @@ OpError embedding_error(const char* message, Shape table, std::vector<std::int64
       message, [](const Var& x, const Var& i) { return embedding(x, i); }, table, ids);
 }
 
-// The sizes are below and above those of blocks: 64 columns on the CPU; 8 rows and strips of 128 packs on CUDA. In some
-// cases, many positions select the same row.
+// Sizes are below and above those of a block: 64 columns on the CPU; 8 rows and 128 packs on CUDA. In some cases, many
+// positions select the same row.
 const RegisterOp kEmbedding({
     .name = "embedding",
     .cases = {embedding_case(5, 3, {2, 4}, 1.5), embedding_case(1, 1, {3}), embedding_case(7, 2, {1}),
@@ -94,9 +94,9 @@ Tensor table_gradient(Device device, int rows, const std::vector<std::int64_t>& 
       .grads[0];
 }
 
-// Checks that the gradient has the same bits as sums in the order of positions, whatever the order of threads. dy is
-// random, so the last bits depend on the order. The harness's test of thread orders cannot see it: its dy have so few
-// digits that f32 adds them exactly.
+// Checks that, in every thread order, the gradient has the same bits as sums in the order of positions. dy is random,
+// so the last bits of a sum depend on its order. The harness's test of thread orders could not detect another order,
+// because its dy has so few digits that f32 adds it exactly.
 template <class T>
 ::testing::AssertionResult sums_in_order(int rows, int columns, const std::vector<std::int64_t>& ids,
                                          std::int64_t padding) {
@@ -143,8 +143,8 @@ TEST(Embedding, EMB_2_ARowMayHaveAllPositionsOfATile) {
 }
 
 #ifdef FOLDGRAD_EMULATE
-// Both passes access each byte that they need once, and at most 5 % more sectors than necessary, whether or not a row
-// is whole packs.
+// Both passes access each byte that they need once, and at most 5 % more sectors than necessary, even if a row does not
+// consist of whole packs.
 TEST(Embedding, BothPassesTouchWholeSectors) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int columns : {4, 12, 129, 512, 516}) {
@@ -156,7 +156,7 @@ TEST(Embedding, BothPassesTouchWholeSectors) {
       const emulation::GlobalAccesses accesses = count.result();
       const std::int64_t counted = kPositions - std::count(ids.begin(), ids.end(), 0);
       const std::int64_t least =
-          // A row of x and of y for each position, a row of dy for each that is not padding, and dx in f32.
+          // For each position a row of x and a row of y, for each that is not padding a row of dy, and dx in f32.
           columns * ((2 * kPositions + counted) * std::int64_t(size_of(dtype)) + kRows * 4);
       EXPECT_GE(accesses.bytes, least);
       // For bf16, a second kernel reads dx in f32 and writes it rounded: 4 + 2 bytes.
@@ -179,7 +179,8 @@ TEST(Embedding, EMB_1_AnUnknownIdGivesNaNOnCuda) {
 }
 
 // Selecting rows is multiplication by a matrix of zeros and ones, so the gradient is the transpose of that matrix times
-// dy, except in the padding row. Some numbers of positions are just below and above the size of a warp.
+// dy; the gradient of the padding row is 0. The numbers of positions include 31, 32 and 33, since a warp has 32
+// threads.
 RC_GTEST_PROP(Embedding, EMB_2_IsTheTransposeOfTheChoice, ()) {
   const int rows = *rc::gen::element(1, 2, 3, 8, 257), columns = *rc::gen::inRange(1, 5),
             positions = *rc::gen::element(0, 1, 31, 32, 33, 200), padding = *rc::gen::inRange(-1, rows);

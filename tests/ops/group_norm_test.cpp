@@ -10,8 +10,8 @@ struct Sizes {
   std::int64_t samples, rows, columns, groups;
 };
 
-// equal: all samples have the same number of rows. ragged: each sample has one row fewer than the one before; if there
-// are several, the last one is empty. by_row: each row is a sample.
+// equal: all samples have the same number of rows. ragged: each sample has one row fewer than the sample before it, and
+// the last of several samples is empty. by_row: each row is a sample.
 enum class Samples { equal, ragged, by_row };
 constexpr Samples kEqual = Samples::equal, kRagged = Samples::ragged, kByRow = Samples::by_row;
 

@@ -17,7 +17,7 @@ OpError input_error(const char* message, Shape shape, DType dtype, ImageStatisti
   return {message, [=](Tape& t) { image_input(t.constant(Tensor::zeros(shape, dtype)), statistics, result); }};
 }
 
-// The numbers of pixels are below, just above and a multiple of the 256 threads of a block.
+// The numbers of pixels are below the 256 threads of a block, 257, or 3 * 256.
 const RegisterOp kImageInput({
     .name = "image_input",
     .cases = {input_case({2, 3, 4, 3}, DType::f64), input_case({1, 1, 1, 3}, DType::f32),
@@ -52,9 +52,9 @@ TEST(ImageInput, IMG_1_WorkedByHand) {
                  });
 }
 
-// Tests every byte in every dtype. The tolerance of f32 and f64 is 17 unit roundoffs: byte / 255, the mean and their
-// difference are at most 1, are each rounded, and are then divided by at least 0.24, which gives 12.5; the roundings of
-// the standard deviation and of y, at most 2.2, give 4.4. In bf16, only the rounding of y matters.
+// The tolerance of f32 and f64 is 17 unit roundoffs. byte / 255, the mean and their difference are at most 1, and each
+// is rounded; dividing by at least 0.24 turns these three roundoffs into 12.5. The standard deviation and y are also
+// rounded; |y| is at most 2.2, so this adds 4.4. In bf16, only the rounding of y matters.
 TEST(ImageInput, IMG_1_EveryByteInEveryType) {
   std::vector<std::uint8_t> bytes;
   for (int i = 0; i < 256; ++i) bytes.insert(bytes.end(), 3, std::uint8_t(i));

@@ -1,5 +1,5 @@
-// Large results bypass the caches (engine/cpu/write.h). Checks that they have the same bits as small results: computes
-// the first rows once together with many others, and once without them.
+// Tests that large results, which bypass the caches (engine/cpu/write.h), equal small ones. Computes the first rows of
+// a large matrix once together with the other rows, and once without them.
 #include "engine/cpu/write.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"

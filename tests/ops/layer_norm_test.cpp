@@ -47,7 +47,7 @@ TEST(LayerNorm, LN_5_SumsOverManyRows) {
     for (Device device : devices()) {
       const OpResult got = run_case(c, DType::f64, device);
       for (std::size_t k = 0; k < want.grads.size(); ++k)
-        EXPECT_TRUE(close(got.grads[k], want.grads[k], 5e-9)) << "operand " << k << " of " << columns << " columns";
+        EXPECT_TRUE(close(got.grads[k], want.grads[k], 5e-9)) << "operand " << k << ", " << columns << " columns";
     }
   }
 }
@@ -62,8 +62,8 @@ TEST(LayerNorm, LN_1_RowsFarFromZeroKeepTheirVariance) {
               zero = tape.constant(Tensor::zeros({300}, rows.dtype(), rows.device()));
     return layer_norm(tape.constant(rows), one, zero).value();
   };
-  // Neighbouring f32 numbers differ by 1e-3 at 1e4. mu comes from a sum of 300 such values, so its error is a few times
-  // that.
+  // Neighbouring f32 numbers differ by 1e-3 at 1e4. mu comes from a sum of 300 such values, so its error can be a few
+  // times 1e-3.
   for (Device device : devices()) EXPECT_TRUE(close(normalized(x.to(device)), normalized(x.to(DType::f64)), 4e-3));
 }
 

@@ -17,8 +17,8 @@ OpError pool_error(const char* message, const Shape& x, MaxPool2dOptions o = {})
   return error_of_zeros(message, {x}, pool_of(o));
 }
 
-// In some cases, windows overlap, leave gaps between them, or do not reach the border. Channels are fewer than a
-// vector, a chunk of 64, or two chunks and one more.
+// In some cases, windows overlap, leave gaps between them, or do not reach the border. The number of
+// channels is below the lanes of a vector, 64 (one chunk), or 129 (two chunks and one channel).
 const RegisterOp kMaxPool2d({
     .name = "max_pool2d",
     .cases = {pool_case({2, 4, 5, 3}, {.kernel = 3, .stride = 2, .padding = 1}), pool_case({1, 4, 6, 2}),
@@ -45,7 +45,7 @@ const RegisterOp kMaxPool2d({
                           {2, 3, 1, 1}, {.kernel = 4, .padding = 1})},
 });
 
-// There are two channels. The first has the maximum 5 twice. The second has only negative values, so zeros from the
+// There are two channels. The first has its maximum, 5, twice. The second has only negative values, so zeros from the
 // padding would win.
 TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 3, 3, 2}, {1, -1, 5, -2, 2, -3,  //
@@ -62,8 +62,8 @@ TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
 
 const OpFunction kThree = pool_of({.kernel = 3, .stride = 1, .padding = 1});
 
-// Pools a one-row image of `channels` equal channels with kThree, so each window has a pixel and its two neighbours,
-// and dy = 1, 2, 4, ... Returns y and dx of the last channel.
+// Pools an image of one row and `channels` equal channels with kThree: each window is a pixel and its two neighbours.
+// dy is 1, 2, 4, ... along the row. Returns y and dx of the last channel.
 std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dtype, Device device, int channels) {
   const std::int64_t n = std::int64_t(row.size());
   std::vector<double> values, powers;
@@ -81,7 +81,7 @@ std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dt
   return last;
 }
 
-// Tests one channel, and a chunk of 64, which the CPU compares in vectors.
+// Tests one channel, and a chunk of 64 channels, which the CPU compares in vectors.
 TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})

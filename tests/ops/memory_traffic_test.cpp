@@ -40,7 +40,8 @@ struct Passes {
   int long_rows = 0;      // further matrices in the backward pass if a row and its column sums do not fit a warp
 };
 
-// A forward pass reads x and writes y. A backward pass reads dy, and also x or y if dx depends on it, and writes dx.
+// A forward pass reads x and writes y. A backward pass reads dy, reads x or y if dx depends on one of them, and writes
+// dx.
 const std::vector<Passes> kMemoryBound = {
     {"scale", 2, 2, [](auto& v) { return scale(v[0], 3); }},
     {"relu", 2, 3, [](auto& v) { return relu(v[0]); }},
@@ -101,8 +102,9 @@ void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DT
   });
 }
 
-// The rows take a few lanes of a warp, a warp and one more pack, several packs per lane, or a block, or have an odd
-// length. Row operations are tested only with whole packs, since only such rows stay in registers and are read once.
+// A row takes a few lanes of a warp, a warp and one more pack, several packs per lane, or a block; some rows have an
+// odd length. Row operations are tested only with rows of whole packs, since only these stay in registers and are read
+// once.
 TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
   for (const Passes& op : kMemoryBound)
     for (const auto& [rows, columns] :
@@ -111,7 +113,7 @@ TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
         for (const DType dtype : {DType::f32, DType::bf16}) expect_passes(op, rows, columns, dtype);
 }
 
-// Checks that no block is superfluous: it would do nothing, or repeat work.
+// Checks that no launch has superfluous blocks, which would do nothing or repeat work.
 TEST(MemoryTraffic, EachThreadHasAnElement) {
   for (const Passes& op : kMemoryBound)
     for (const auto& [rows, columns] : {std::pair{40, 512}, {100, 64}, {20, 1032}})
@@ -162,7 +164,7 @@ const std::vector<Cells> kByCells = {
      [](auto& v) {
        return permute(v[0], {1, 0, 2});
      }},
-    // Both parts are the same value, so a separate kernel adds their gradients, which reads two and writes one.
+    // Both parts are x, so a separate kernel adds their two gradients: it reads two matrices and writes one.
     {"concat", 4, 7,
      [](auto& v) {
        return concat({v[0], v[0]}, 1);
@@ -210,8 +212,8 @@ TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
     }
 }
 
-// Some tiles reach beyond the matrix. Its rows and columns, 80 and 48 elements, are whole packs, since others would not
-// be whole sectors.
+// Some tiles reach beyond the matrix. Its rows have 80 elements and its columns 48, so both consist of whole packs, and
+// therefore of whole sectors.
 TEST(MemoryTraffic, PermuteTransposesInWholeSectors) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Tape tape;
@@ -237,8 +239,9 @@ TEST(MemoryTraffic, SumReadsOnceAndImagesOfBytesAreReadAsSuch) {
   }
 }
 
-// Windows do not overlap, and each result is a value and one byte, the place of its maximum. A warp can read a
-// pixel of each of several windows at once. These pixels are not adjacent, so each must be whole sectors.
+// Windows do not overlap. For each window, the pass writes a value and one byte, the place of the maximum. A warp can
+// read one pixel of each of several windows at once. These pixels are not adjacent, so each must consist of whole
+// sectors.
 TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
   for (const std::int64_t channels : {64, 144, 512})
     for (const DType dtype : {DType::f32, DType::bf16}) {

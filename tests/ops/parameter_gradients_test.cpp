@@ -1,6 +1,6 @@
-// A parameter that is rounded to bf16 (Tape::parameter) has an f32 gradient. It equals the gradient that the operation
-// computes in f32 from the same numbers, except for the order of summation. Rounding to bf16 would add a relative error
-// of up to 2^-8.
+// Tests parameters that are rounded to bf16 (Tape::parameter). Their gradients are f32, and equal the gradients that
+// the operation computes in f32 from the same numbers, except for the order of summation. Rounding a gradient to bf16
+// would add a relative error of up to 2^-8.
 #include <random>
 
 #include "ops/activation/activation.h"
@@ -118,7 +118,7 @@ TEST_P(ParameterGradients, AreAsExactAsInF32) {
       float largest = 0;
       for (float x : w) largest = std::max(largest, std::abs(x));
       // The two gradients add up to 7,200 terms in different orders. In the worst case, they differ by 7,200 roundoffs
-      // of the sum of the absolute terms; in practice, by a few hundred roundoffs of the result.
+      // of the sum of the terms' absolute values; in practice, by a few hundred roundoffs of the result.
       for (std::size_t i = 0; i < w.size(); ++i)
         EXPECT_NEAR(w[i], g[i], 2e-5 * largest) << name(device) << " parameter " << k << " element " << i;
     }

@@ -18,8 +18,8 @@ OpError permute_error(const char* message, const Shape& x, const std::vector<int
   return error_of_zeros(message, {x}, permute_of(axes), dtype);
 }
 
-// Some cases copy rows, others transpose matrices; some axes can be merged, or have size 1 and be dropped. Some sizes
-// are just below and above multiples of the tile sizes, 64 on the CPU and 32 on CUDA.
+// Some cases copy rows, others transpose matrices. Some axes can be merged, and axes of size 1 can be dropped. Some
+// sizes are one below or above a multiple of the tile size, which is 64 on the CPU and 32 on CUDA.
 const RegisterOp kPermute({
     .name = "permute",
     .cases = {permute_case({2, 3}, {1, 0}), permute_case({2, 3, 4}, {1, 0, 2}), permute_case({2, 3, 4}, {2, 0, 1}),
@@ -52,7 +52,7 @@ TEST(Permute, PER_1_PER_2_WorkedByHand) {
                  permute_of({2, 0, 1}));
 }
 
-// The CPU divides the 16,450 columns of the result into two parts, of at most 16,384.
+// The result has 16,450 columns. The CPU divides them into two parts, because a part has at most 16,384 columns.
 TEST(Permute, PER_1_LongRows) {
   Tape tape;
   const Tensor x = randn({16450, 2}, 1), y = permute(tape.constant(x), {1, 0}).value();

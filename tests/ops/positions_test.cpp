@@ -62,8 +62,8 @@ const RegisterOp kLearned({
                learned_error("learned_positions: x must be [B, T, C], got [2, 3, 4, 5]", {2, 3, 4, 5}, {3, 4})},
 });
 
-// The expected numbers are from fairseq's table for C = 512, row 2, which is for the first token. Row 1 is for padding,
-// and zero.
+// The expected numbers are from fairseq's table for C = 512. They are in row 2, which is for the first token. Row 1,
+// for padding, is zero.
 TEST(Positions, POS_1_AsInFairseq) {
   const Tensor table = sinusoidal_table(4, 512, DType::f64);
   const double* row = table.data<double>() + 2 * 512;
@@ -87,7 +87,7 @@ TEST(Positions, POS_1_AnOddWidthEndsInZeros) {
   EXPECT_EQ(table[3], 1);  // cos 0
 }
 
-// Row p of the table contains p, so y - 100 is each token's position.
+// Row p of the table contains the number p, so y - 100 is the row that was added to each token.
 TEST(Positions, POS_2_POS_3_CountsTheTokensOfEachSentence) {
   expect_by_hand({.operands = {Tensor::full({5, 1}, 100, DType::f64)},
                   .y = {102, 103, 102, 103, 104},
@@ -107,8 +107,8 @@ TEST(Positions, POS_4_POS_5_WorkedByHand) {
                  with_learned);
 }
 
-// A GPU's grid has at most 65,535 blocks in y, so some blocks take two rows. Rows of 129 columns are too long for a
-// block to take two at once.
+// A GPU's grid has at most 65,535 blocks in y, so some blocks take two of the 65,537 rows, one after the other: a row
+// of 129 columns is too long for a block to take two rows at once.
 TEST(Positions, POS_4_MoreRowsThanAGridHasBlocks) {
   const Shape shape = {1, 65537, 129};
   std::vector<float> values(shape.elements());

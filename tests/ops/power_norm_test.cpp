@@ -80,7 +80,7 @@ Result step(const Options& o, const PowerNormState& state, const std::vector<dou
               Tensor::zeros({1}, DType::f64));
 }
 
-// With x = 2, q = 4. t = 2 is during warm-up, so z = 2 / sqrt(q) = 1. phi becomes 3 * 1/2 + 4/2 = 3.5, then
+// x = 2, so q = 4. Iteration t = 2 is in warm-up, so z = 2 / sqrt(q) = 1. phi becomes 3 * 1/2 + 4/2 = 3.5, and then
 // 0.9 * 3.5 + 0.1 * 4. With nu_ema = 2, h' = 3 - 0.1 * 2 * 1. Without warm-up, the next step divides by sqrt(phi).
 TEST(PowerNorm, PN_1_PN_2_PN_3_WorkedByHand) {
   for (Device device : devices()) {
@@ -100,7 +100,7 @@ TEST(PowerNorm, PN_1_PN_2_PN_3_WorkedByHand) {
   }
 }
 
-// dgamma and dbeta must equal central differences. dx is an estimate, so it must not.
+// dgamma and dbeta must equal central differences. dx is an estimate, so it must differ from them.
 TEST(PowerNorm, PN_3_EstimateOfDxLeavesDgammaAndDbetaExact) {
   for (std::int64_t warmup : {0, 10000}) {
     PowerNormState state = state_at(9, 3, DType::f64, Device::cpu);
@@ -169,7 +169,7 @@ class PowerNormModel {
     if (iters < o.warmup) phi[c] = phi[c] * (t - 1) / t + q / t;
     phi[c] = alpha * phi[c] + (1 - alpha) * q;
   }
-  // Computes [PN-1] and [PN-3], with the divisors `root` of x and `root_q` of h'.
+  // Computes [PN-1] and [PN-3]: divides x by `root`, and the corrected gradient h' by `root_q`.
   void backward(std::size_t c, const Column& x, const Column& dy, Real gamma, Real beta, Real root, Real root_q,
                 bool writes, ModelStep& out) {
     Real sum = 0;
@@ -187,7 +187,7 @@ class PowerNormModel {
   const PowerNormOptions o;
 };
 
-// The number of steps of each kind that histories reached.
+// For each kind of step, how often histories reached it.
 using Reached = std::map<std::string, int>;
 
 struct PowerNormKind {
@@ -239,7 +239,9 @@ void follow(const PowerNormHistory& h, Device device, Reached& reached) {
     compare(at + "nu_ema", state.nu_ema, model.nu_ema);
     if (state.skips.item() != model.skips) throw std::runtime_error(at + "skips");
     const std::int64_t t = std::int64_t(s) + 1;
-    reached[t < h.options.warmup ? "before the end of warm-up" : t == h.options.warmup ? "its last" : "after it"] += 1;
+    reached[t < h.options.warmup    ? "before the end of warm-up"
+            : t == h.options.warmup ? "in the last iteration of warm-up"
+                                    : "after warm-up"] += 1;
     reached["some padding"] += counted > 0 && counted < h.rows();
     reached["only padding"] += counted == 0;
     reached["more rows than a block"] += h.rows() > 64;
@@ -256,8 +258,8 @@ TEST(PowerNormModel, HistoriesReachWhatTheyPromise) {
   Reached reached;
   for (std::uint64_t seed = 1; seed <= 300; ++seed)
     follow(any_history<PowerNormKind>()(rc::Random(seed)).value(), Device::cpu, reached);
-  for (const char* kind :
-       {"before the end of warm-up", "its last", "after it", "some padding", "only padding", "more rows than a block"})
+  for (const char* kind : {"before the end of warm-up", "in the last iteration of warm-up", "after warm-up",
+                           "some padding", "only padding", "more rows than a block"})
     EXPECT_GE(reached[kind], 20) << kind;
 }
 TEST(PowerNormModel, HistoriesOnCuda) {

@@ -9,7 +9,7 @@ OpFunction of_one(Var (*f)(const Var&)) {
   return [f](auto& v) { return f(v[0]); };
 }
 
-// 5,000 elements are two parts, of at most 4,096 each.
+// The sum of 5,000 elements has two parts, since a part has at most 4,096 elements.
 const RegisterOp kSum({
     .name = "sum",
     .cases = {random_case({{3, 4}}, of_one(sum)), random_case({{}}, of_one(sum)), random_case({{257}}, of_one(sum)),
@@ -41,7 +41,7 @@ TEST(Reduce, RED_1_ScalarsOfBf16AreF32) {
   }
 }
 
-// The sums show that every element counts once, for 1 to 64 parts with and without remainders.
+// An exact sum shows that every element counts once. The sizes give 1 to 64 parts, of equal and of unequal lengths.
 TEST(Reduce, RED_1_RED_2_SumsOfWholeNumbersAreExact) {
   for (std::int64_t n : {1, 63, 65, 4095, 4097, 20000, 262145, 300001}) {
     const Tensor ids = random_ids({n}, 10, unsigned(n));

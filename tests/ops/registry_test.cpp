@@ -47,7 +47,7 @@ void expect_runs(const OpSpec& spec) {
 TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
   const std::string documents = read_bytes(FOLDGRAD_SOURCE_DIR "/docs/ops.md");
   const auto functions = public_functions();
-  EXPECT_GE(functions.size(), 40u);  // with fewer, public_functions() would have missed some
+  EXPECT_GE(functions.size(), 40u);  // fewer would mean that public_functions() missed some
   for (const auto& [function, header] : functions) {
     const OpSpec* spec = spec_of(function);
     ASSERT_NE(spec, nullptr) << function << " of " << header << " has no RegisterOp in tests/ops";

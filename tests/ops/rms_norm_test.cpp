@@ -34,7 +34,7 @@ const RegisterOp kRmsNorm({
                {"rms_norm: eps must be positive, got 0", [](Tape& t) { rms_norm(zeros(t, 8), zeros(t, 8), 0); }},
                {"rms_norm: the mean must be over at most 8 channels, got 9",
                 [](Tape& t) { rms_norm(zeros(t, 8), zeros(t, 8), {.channels = 9}); }}},
-    // dgamma sums the rows: up to 70 in row_cases().
+    // dgamma sums over up to 70 rows (row_cases()).
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });
@@ -66,8 +66,8 @@ TEST(RmsNorm, RMS_6_RowOfZeros) {
       [](auto& v) { return rms_norm(v[0], v[1], {.eps = 0.5, .eps_outside = true}); });
 }
 
-// The mean is over the first of two channels. x = (3, 8) and eps = 7 give rrms = 1/4 and xhat = (3/4, 2). With dy = (1,
-// 1) and gamma = (4, 1), the sum of h xhat is 3 + 2, so dx = (4 - 15/4, 1) / 4.
+// The mean is only over the first of the two channels. x = (3, 8) and eps = 7 give rrms = 1/4 and xhat = (3/4, 2). With
+// dy = (1, 1) and gamma = (4, 1), the sum of h xhat is 3 + 2, so dx = (4 - 15/4, 1) / 4.
 TEST(RmsNorm, RMS_1_RMS_3_PartialWorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2}, {3, 8}), numbers({2}, {4, 1})},
                   .y = {3, 2},

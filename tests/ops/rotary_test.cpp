@@ -6,7 +6,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Rotates all but the last `copied` heads of two sentences of different lengths.
+// Makes a case with two sentences of different lengths. All heads are rotated except the last `copied` heads.
 OpCase rotary_case(std::int64_t N, std::int64_t heads, std::int64_t width, std::int64_t copied) {
   const auto f = [=](auto& v) {
     const Tensor& x = v[0].value();

@@ -6,8 +6,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Makes a case in which rows that are shorter than eps are divided by eps instead of their length. There are such rows
-// if eps is large.
+// Rows whose length is below eps are divided by eps instead of their length. With eps = 2.5, there are such rows.
 OpCase scale_norm_case(std::int64_t rows, std::int64_t columns, double eps = 1e-5) {
   return {.label = fmt::format("{} rows of {}, eps {}", rows, columns, eps),
           .operands = {randn({rows, columns}, 1, 1, 0.5), randn({1}, 2, 1, 3)},
@@ -28,7 +27,7 @@ const RegisterOp kScaleNorm({
                {"scale_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { scale_norm(zeros(t), zeros(t)); }},
                {"scale_norm: eps must be positive, got 0", [](Tape& t) { scale_norm(zeros(t, 1), zeros(t, 1), 0); }}},
-    // dg sums the rows: up to 70 in row_cases().
+    // dg sums over up to 70 rows (row_cases()).
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });

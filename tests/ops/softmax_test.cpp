@@ -62,7 +62,7 @@ TEST(Softmax, SM_2_RowsOfMinusInfinityGiveZerosAndNaNIsSeen) {
     }
 }
 
-// Entries of -infinity become 0. The others equal the softmax of the row without these entries. dx sums to 0.
+// Entries of -infinity give 0. The other results equal the softmax of the row without these entries. dx sums to 0.
 RC_GTEST_PROP(Softmax, SM_2_SM_3_EntriesOfMinusInfinityHaveNoShare, ()) {
   const auto C = *rc::gen::inRange<std::int64_t>(1, 150);
   const auto finite = *rc::gen::container<std::vector<bool>>(std::size_t(C), rc::gen::arbitrary<bool>());

@@ -50,7 +50,8 @@ TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
           ASSERT_TRUE(std::equal(want.begin(), want.end(), got.begin() + r * k)) << columns << " " << name(device);
           double sum = 0;
           for (std::int64_t c = 0; c < columns; ++c) sum += std::exp(row[c]);
-          // Up to 700 positive terms are added, in some order. The logarithm makes the relative error absolute.
+          // The sum has up to 700 positive terms, in any order. The logarithm turns its relative error into an absolute
+          // one.
           EXPECT_NEAR(l[std::size_t(r)], std::log(sum), dtype == DType::f32 ? 1e-5 : 1e-13) << name(device);
         }
       }

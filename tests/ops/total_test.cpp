@@ -16,7 +16,7 @@ Tensor column_sums_on(Device device, const Tensor& x) {
   return out.to(Device::cpu);
 }
 
-// Sums of integers are exact in any order. A GPU sums 140,000 rows of one column in the largest number of parts,
+// Sums of integers are exact in any order. A GPU divides 140,000 rows of one column into the largest number of parts,
 // kMostRowParts.
 TEST(ColumnSums, AreTheSumsOfTheColumns) {
   for (auto [rows, columns] :

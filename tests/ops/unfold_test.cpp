@@ -22,8 +22,8 @@ OpError patch_error(const char* message, const Shape& weight) {
   return error_of_zeros(message, {{1, 4, 6, 3}, weight, {weight[0]}}, patches);
 }
 
-// In some cases windows overlap, leave gaps, stop short of the border, or contain only padding. One case has more
-// channels than fit in a chunk of 64.
+// In some cases, windows overlap, leave gaps, do not reach the border, or contain only padding. One case has more
+// channels than a chunk, 64.
 const RegisterOp kUnfold({
     .name = "unfold",
     .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
@@ -69,8 +69,8 @@ TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
                  unfold_of(3, 2, {.padding = 1}));
 }
 
-// The image is one patch. The first channel of its token is the sum of all eight values. The second weights them by 0
-// to 3 in the first channel of the image, and by 4 to 7 in the second.
+// The image is one patch. The first channel of its token is the sum of all eight values. For the second channel, the
+// weights are 0 to 3 in the first channel of the image, and 4 to 7 in its second channel; the bias is 1000.
 TEST(Conv2d, CONV_2_WorkedByHand) {
   expect_by_hand({.operands = {numbers({1, 2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40}),
                                numbers({2, 2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1,  //

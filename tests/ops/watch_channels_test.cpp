@@ -47,8 +47,8 @@ ChannelNormState rbn_state(std::int64_t C, DType dtype, Device device) {
   return ChannelNormState::create(ChannelNormOptions::rbn(), C, dtype == DType::f64 ? DType::f64 : DType::f32, device);
 }
 
-// Makes a case whose variances are above 2 or below 0.2, away from the running variance 1, where the penalty has a
-// kink.
+// Makes a case in which the variances of the channels are above 2 or below 0.2. The penalty has a kink where a variance
+// equals the running variance, here 1.
 OpCase penalty_case(const std::string& label, double scale, std::int64_t rows, std::int64_t columns) {
   return {.label = label, .operands = {randn({rows, columns}, 1, scale, 0.3)}, .f = [=](const std::vector<Var>& v) {
             const ChannelNormState state = rbn_state(columns, v[0].dtype(), v[0].device());
@@ -69,8 +69,8 @@ const RegisterOp kRbnPenalty({
     .bf16_roundoffs = 16,
 });
 
-// x = (1, 3) has m = 2 and v = 1, the running values are 0 and 1/2, and the penalty is 3 * 4 + 5 / 2. dx = (2 * 3 * 2 +
-// 2 * 5 (x - 2)) / 2.
+// x = (1, 3) has m = 2 and v = 1. The running mean is 0 and the running variance is 1/2, so the penalty is 3 * 4 + 5 /
+// 2 and dx = (2 * 3 * 2 + 2 * 5 (x - 2)) / 2.
 TEST(RbnPenalty, RBN_2_RBN_3_WorkedByHand) {
   for (Device device : devices()) {
     const ChannelNormState state = rbn_state(1, DType::f64, device);

@@ -42,7 +42,7 @@ const RegisterOp kWeightStandardize({
                standardize_error("weight_standardize: minimum must be positive, got 0", {4, 3}, {4}, {.minimum = 0})},
 });
 
-// Makes a case of one unit, with dWhat 1 for the first weight and 0 for the others.
+// Makes a case of one unit. dWhat is 1 for the first weight and 0 for the other weights.
 ByHand of_unit(const std::vector<double>& unit, double g, std::vector<double> what, std::vector<double> dW, double dg) {
   const auto N = std::int64_t(unit.size());
   std::vector<double> dwhat(unit.size());

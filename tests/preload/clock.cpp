@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD whose clocks run backwards: each reading is a second earlier than the one before.
+// A library for LD_PRELOAD that makes clocks run backwards: each reading is about a second earlier than the one before.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

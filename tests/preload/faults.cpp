@@ -1,12 +1,12 @@
-// A library for LD_PRELOAD that makes one call on a directory's files fail, or kills the process there.
+// A library for LD_PRELOAD that makes one call on the files of a directory fail, or kills the process at that call.
 //
-//   FAULTS_BELOW   the directory, absolute; calls on other files work as usual
+//   FAULTS_BELOW   absolute path of the directory; calls on other files work as usual
 //   FAULTS_AT      index of the call, from 0
 //   FAULTS_ERROR   errno of the failure; with 0 the process gets SIGKILL
-//   FAULTS_COUNT   a file for the number of calls, written when the process exits
+//   FAULTS_COUNT   the file to which the number of calls is written when the process exits
 //
-// A failing write() first writes half of its data. Calls go directly to the kernel. sleep() returns at once, so that
-// retries come without delay.
+// A failing write() first writes half of its data. The functions call the kernel directly, instead of libc. sleep()
+// returns at once, so that programs retry without delay.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ int keep(int descriptor, bool is_ours) {
 
 bool is_next(bool is_ours) { return is_ours && __atomic_load_n(&calls, __ATOMIC_SEQ_CST) == fault_at; }
 
-// Returns true if this call must fail, and sets errno.
+// Counts a call. If the call must fail, sets errno and returns true, or kills the process.
 bool fails(bool is_ours) {
   if (!is_ours || __atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST) != fault_at) return false;
   if (fault_error == 0) kill(getpid(), SIGKILL);

@@ -1,5 +1,6 @@
-// A library for LD_PRELOAD with an empty signal handler that is called a thousand times per second of processor time,
-// in any thread that does not block SIGPROF. A program whose libraries keep to the calling convention cannot notice it.
+// A library for LD_PRELOAD that interrupts a program with SIGPROF, a thousand times per second of processor time, in
+// any thread that does not block the signal. The signal handler is empty, so a program whose libraries follow the
+// calling convention must not notice the signals.
 #include <signal.h>
 #include <sys/time.h>
 

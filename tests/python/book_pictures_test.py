@@ -1,4 +1,5 @@
-"""The committed pictures in docs/pictures have the numbers that book/pictures.py gets from the engine."""
+"""Checks that the committed pictures in docs/pictures show the numbers that book/pictures.py computes with the
+engine."""
 import os
 import re
 import sys
@@ -26,7 +27,7 @@ class Pictures(unittest.TestCase):
                                     for path in (folder, os.path.join(SOURCES, "docs/pictures")))
                 self.assertEqual(list(drawn), list(committed))
                 for key, values in drawn.items():
-                    # Differences of nearly equal means lose five digits.
+                    # Subtracting nearly equal means loses five digits.
                     np.testing.assert_allclose(values, committed[key], rtol=1e-9, atol=1e-11, err_msg=f"{name}: {key}")
 
     def test_a_picture_shows_its_numbers(self):

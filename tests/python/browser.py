@@ -1,6 +1,6 @@
-"""A headless Chromium, driven through its DevTools protocol (https://chromedevtools.github.io/devtools-protocol) over a
-pair of pipes: messages are JSON, each ended by a zero byte. Needs only Python's standard library. Nothing here limits
-the time of a test, since ctest does."""
+"""Drives a headless Chromium with its DevTools protocol (https://chromedevtools.github.io/devtools-protocol) over a
+pair of pipes. Messages are JSON, and each ends with a zero byte. Needs only Python's standard library. Has no
+timeouts, since ctest limits the time of a test."""
 import json
 import os
 import shutil
@@ -19,8 +19,8 @@ class Browser:
         read_end, self.commands = os.pipe()
         self.answers, write_end = os.pipe()
 
-        def pipes():  # Chromium reads commands from descriptor 3 and writes answers to 4
-            ends = [os.dup(read_end), os.dup(write_end)]  # copies, so that neither end is overwritten before its use
+        def pipes():  # Chromium reads commands from descriptor 3 and writes answers to descriptor 4
+            ends = [os.dup(read_end), os.dup(write_end)]  # copies, since dup2() could overwrite an end
             for end, number in zip((os.dup2(ends[0], 13), os.dup2(ends[1], 14)), (3, 4)):
                 os.dup2(end, number)
 
@@ -41,7 +41,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        os.close(self.commands)  # Chromium exits when the pipe of its commands is closed
+        os.close(self.commands)  # Chromium exits when its command pipe is closed
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -90,7 +90,7 @@ class Browser:
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def evaluate(self, expression):
-        """Returns the value of a JavaScript expression; for a promise, the value that it resolves to."""
+        """Returns the value of a JavaScript expression. If it is a promise, waits and returns the promise's result."""
         result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']['exception']['description']}")
@@ -120,8 +120,8 @@ class Browser:
         self.mouse("mouseReleased", left + end * width, y)
 
     def complaints(self):
-        """Returns the errors, warnings and exceptions of the page since it was opened."""
-        self.evaluate("0")  # reads all events that arrive before the answer to this
+        """Returns the page's errors, warnings and exceptions since it was opened."""
+        self.evaluate("0")  # this call reads all events that arrive before its answer
         texts = []
         for event in self.events:
             parameters = event.get("params", {})
@@ -134,7 +134,7 @@ class Browser:
         return texts
 
     def requests(self):
-        """Returns the addresses that were requested since the page was opened."""
+        """Returns the URLs that the page has requested since it was opened."""
         self.evaluate("0")
         return [event["params"]["request"]["url"] for event in self.events
                 if event.get("method") == "Network.requestWillBeSent"]

@@ -1,4 +1,4 @@
-"""CKA between the layers of two vision Transformers equals what NumPy computes from the same models in PyTorch."""
+"""Checks CKA between the layers of two vision Transformers against NumPy, which uses the layers' outputs in PyTorch."""
 import tempfile
 
 from family_models import ImageModels
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from foldgrad import analyze
 
-TOLERANCE = 1e-10  # both sides are f64; HSIC is a difference of sums that are about 1e3 times larger
+TOLERANCE = 1e-10  # in f64; HSIC is a difference of sums about 1e3 times larger
 
 
 def hsic1(K, L):
@@ -29,7 +29,7 @@ def cka(X, Y):
 
 
 def features(run, images):
-    """Returns {layer: [n, T C]}, in the order of the forward pass."""
+    """Returns {layer: outputs [n, T C]}, in the order of the forward pass."""
     network, found = load_model(run, torch.float64), {}
     for name, module in network.named_modules():
         if name.rpartition(".")[2] in ("norm1", "attn", "norm2", "mlp", "norm"):
@@ -53,7 +53,7 @@ def main():
     off = np.abs(got - want).max()
     expect(off <= TOLERANCE,
            f"CKA is off by {off:.1e}, at most {TOLERANCE} is allowed: must be {want}, got {got}")
-    expect(want.max() - want.min() >= 0.05, "the models must be such that layers differ")
+    expect(want.max() - want.min() >= 0.05, "layers must differ in CKA")
     print(f"{want.size} values of CKA, off by at most {off:.1e}")
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests bench/compare.py with stand-ins for the benchmark and the interpreter with PyTorch. Needs no package."""
+"""Tests bench/compare.py with stand-ins for the benchmark and for the Python interpreter that has PyTorch. Needs no
+package."""
 import json
 import os
 import subprocess

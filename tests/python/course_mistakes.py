@@ -1,5 +1,5 @@
-"""Plausible wrong solutions of the course's exercises: (text to replace in the solution, its replacement, a pattern
-that the check's answer to the student must match)."""
+"""Plausible wrong solutions of the course's exercises. Each is (text to replace in the solution, its replacement, a
+pattern that the check's answer to the student must match)."""
 MISTAKES = {
     "1.1": [("a.grad += y.grad * b.value", "a.grad = y.grad * b.value", "first share"),
             ("a.grad += y.grad * b.value\n        b.grad += y.grad * a.value",

@@ -1,4 +1,5 @@
-"""The course: each check accepts the solution and rejects the empty exercise and plausible wrong solutions."""
+"""Tests the course: each check must accept the solution, and reject the empty exercise and plausible wrong
+solutions."""
 import contextlib
 import io
 import os

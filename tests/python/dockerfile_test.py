@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The Dockerfile installs the packages of all libraries that the program and its modules are linked with, and copies
-these modules. Builds no image, but needs the image's Debian release; `.ci/run image` builds the image."""
+"""Checks that the Dockerfile copies the program and its modules, and installs the packages of all libraries that
+they are linked with. Builds no image (`.ci/run image` does), but must run on the image's Debian release."""
 import os
 import platform
 import re
@@ -19,7 +19,7 @@ def package_of(library):
         found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
         if found.returncode == 0:
             return found.stdout.split(":")[0]
-    sys.exit(f"{library} is of no package")
+    sys.exit(f"{library} belongs to no package")
 
 
 def main():
@@ -41,7 +41,8 @@ def main():
     copied = re.findall(r"^COPY --from=build (.*) /usr/local/bin/$", dockerfile, re.M)
     if not copied or not all(any(module.match(Path(pattern).name) for pattern in copied[0].split())
                              for module in [Path(PROGRAM), *modules]):
-        sys.exit(f"the Dockerfile copies {copied}; the program needs {[module.name for module in modules]} beside it")
+        sys.exit(f"the Dockerfile copies {copied}; "
+                 f"the program needs {[module.name for module in modules]} in the same folder")
     installed = set(re.search(r"--no-install-recommends \\\n(.*?) \\\n &&", dockerfile, re.S)[1].split())
     if len(linked) < 3 or not linked <= installed:
         sys.exit(f"{PROGRAM} and its modules are linked with {sorted(linked)}; "

@@ -1,5 +1,5 @@
-"""examples/fairseq_import.py: for imported checkpoints with fairseq's names and random weights, foldgrad gives the same
-logits as examples/pytorch_model.py."""
+"""Tests examples/fairseq_import.py: for imported checkpoints with fairseq's names and random weights, foldgrad must
+compute the same logits as examples/pytorch_model.py."""
 import argparse
 import os
 import tempfile
@@ -13,7 +13,7 @@ from model_files import sinusoids  # noqa: E402
 from pytorch_model import Transformer  # noqa: E402
 
 WIDTH, INNER, HEADS, SOURCE, TARGET, PAD = 16, 24, 4, 16, 24, 1
-TOLERANCE = 1e-5  # relative to the largest logit: the error of some thousand f32 roundings
+TOLERANCE = 1e-5  # relative to the largest logit: the error of a few thousand f32 roundings
 
 
 def options_of(**changes):
@@ -24,7 +24,7 @@ def options_of(**changes):
 
 
 def weights_of(options):
-    """Returns the random weights of two layers, with the other tensors that fairseq saves."""
+    """Returns random weights of a Transformer with 2 + 2 layers, and the other tensors that fairseq saves."""
     torch.manual_seed(1)
     w, normal = {}, lambda *shape: 0.3 * torch.randn(shape)
 
@@ -58,8 +58,8 @@ def weights_of(options):
 
 
 def logits_by_pytorch(weights, options, source, target):
-    """Returns the logits of examples/pytorch_model.py, which uses fairseq's names, in f64. Its configuration does not
-    come from the import under test."""
+    """Returns the f64 logits of examples/pytorch_model.py, which uses fairseq's names. Its configuration is written
+    here, not by the import under test."""
     model = {"source_vocabulary": len(weights["encoder.embed_tokens.weight"]), "target_vocabulary": TARGET,
              "width": WIDTH, "ffn_width": INNER, "heads": HEADS, "encoder_layers": 2, "decoder_layers": 2,
              "max_positions": 64, "pad": PAD, "pre_norm": options.encoder_normalize_before,
@@ -114,7 +114,7 @@ def check_refusals(files):
 
 
 def check_vocabulary(files):
-    """Checks that a model imported with dictionaries translates into words of the target dictionary."""
+    """Checks that a model that was imported with dictionaries translates into words of the target dictionary."""
     options = options_of()
     for language, words in (("de", SOURCE - 4), ("en", TARGET - 4)):
         with open(os.path.join(files, f"dict.{language}.txt"), "w") as file:
@@ -123,7 +123,7 @@ def check_vocabulary(files):
             os.path.join(files, "dict.de.txt"), "--target-dictionary", os.path.join(files, "dict.en.txt"))
     translated = call(PROGRAM, "translate", os.path.join(files, "translates"), stdin="de1 de5\n").split()
     expect(translated and all(word.startswith("en") or word == "<unk>" for word in translated),
-           f"a translation must have words of the dictionary, got {translated}")
+           f"a translation must consist of words of the target dictionary, got {translated}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Shared by the tests of model families, which check that PyTorch and onnxruntime give the same logits as foldgrad for
-trained and folded models."""
+"""Helpers of the tests of model families. The tests check that PyTorch and onnxruntime compute the same logits as
+foldgrad, for trained and for folded models."""
 import json
 import os
 import sys
@@ -14,16 +14,17 @@ import onnxruntime  # noqa: E402
 import torch  # noqa: E402
 from model_files import load_tensors, save_tensors  # noqa: E402
 
-# Relative to 1 + |logit|. Both sides add in f32 in different orders, which changes a sum by about 1e-7. An error in a
-# formula changes logits by orders of magnitude more.
+# The tolerance is relative to 1 + |logit|. Both sides add in f32, but in different orders, which changes a sum by about
+# 1e-7. An error in a formula changes logits by orders of magnitude more.
 TOLERANCE = 1e-5
 NORMALIZERS = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "qmbn", "mabn warmup=2",
                "pn_star warmup=2", "pn groups=4", "repbn", "ln", "prepbn", "deepnorm", "rmsnorm", "scalenorm", "fixnorm",
                "centernorm", "dyt", "derf", "groupnorm axes=token groups=4", "affine", "scale", "none"]
-# Families of texts and of images have the same normalizers. One of each tests all of them, most others only these.
+# All families have the same normalizers. One family of texts and one of images test all of them, most others only
+# these.
 SOME = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "pn groups=4", "repbn", "ln",
         "rmsnorm", "dyt", "groupnorm axes=token groups=4", "none"]
-# The training settings of models that classify images.
+# The training settings for models that classify images.
 TRAINING = """
 [train]
 steps = 4
@@ -58,20 +59,20 @@ def onnx_operators(directory):
 
 
 class Models:
-    """The models of a family. `config` is the text of a configuration file, and load_model(path) returns the example's
-    model. A subclass defines:
+    """Trains, folds and compares models of a family. `config` is the text of a configuration file, and load_model(path)
+    returns the example's model. A subclass defines:
 
         write_data()   writes the training data into the directory `files`
         inputs()       returns tensors by name, as `foldgrad run` takes them
         others(model, network, session, want)
-                       yields (who, logits, expected logits) for all other ways to compute logits. `network` is the
-                       example's model, `session` onnxruntime's, and `want` has foldgrad's logits for the inputs
+                       yields (name, logits, expected logits) for each other way to compute logits. `network` is the
+                       example's model, `session` is onnxruntime's, and `want` has foldgrad's logits for the inputs
     """
     folds = [[]]  # the options of `foldgrad fold`, one list for each folded model
     session = staticmethod(onnx_session)
 
     def real(self, logits):
-        """Returns the part of a program's logits that is compared: by default all of them."""
+        """Returns the part of a program's logits to compare, by default all of them."""
         return logits
 
     def __init__(self, files, config, load_model):
@@ -96,7 +97,8 @@ class Models:
         return out
 
     def compare(self, what, model):
-        """Returns foldgrad's logits, the largest difference from others, and the operators of the ONNX files."""
+        """Returns foldgrad's logits, their largest difference from other programs' logits, and the operators in the
+        ONNX files."""
         want, network = self.real(logits_of(model, **self.given)), self.load_model(model)
         call(PROGRAM, "export", model, "--to", "onnx", "-o", model + "-onnx")
         session = self.session(model + "-onnx")
@@ -131,7 +133,8 @@ def check(models, spec, kind, seen):
     run = models.train(spec, kind)
     want, worst, _ = models.compare(spec, run)
     for other, values in seen.items():
-        expect(largest_difference(values, want) >= 1e-4, f"{spec} gives the logits of {other}: this compares nothing")
+        expect(largest_difference(values, want) >= 1e-4,
+               f"{spec} and {other} have the same logits, so this test compares nothing")
     seen[spec] = want
     for options in models.folds:
         what, folded = " ".join([f"{spec}, folded", *options]), run + "-folded" + "".join(options)
@@ -139,7 +142,7 @@ def check(models, spec, kind, seen):
         got, off, operators = models.compare(what, folded)
         worst = max(worst, off)
         off = largest_difference(got, want)
-        expect(off <= 1e-4, f"{what}: the model differs by {off:.2e}")  # folding rounds products of weights
+        expect(off <= 1e-4, f"{what}: folding changes logits by {off:.2e}")  # folding rounds products of weights
         left = operators & {"Sqrt", "Pow", "LayerNormalization", "Tanh"} if spec.startswith("un") else set()
         expect(not left, f"{what}: the model still has {left}")
     return worst
@@ -147,9 +150,9 @@ def check(models, spec, kind, seen):
 
 def check_all(kind_of_models, script, family, config, load_model, normalizers, kinds, more, absent=None,
               also=lambda models: None):
-    """Trains and checks one model for each of `normalizers`, which take `kinds` in turn, and one for each (normalizer,
-    kind) in `more`. If `absent` is given, it must name exactly the normalizers that are not tested. Calls `also` at the
-    end."""
+    """Trains and checks one model for each normalizer in `normalizers`, with the next of `kinds` in turn, and one
+    for each pair (normalizer, kind) in `more`. If `absent` is given, it must name exactly the normalizers that are
+    not tested. Calls also(models) at the end."""
     known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
     missing = known - {spec.split()[0] for spec in normalizers}
     expect(absent is None or missing == absent, f"no run of {missing}")

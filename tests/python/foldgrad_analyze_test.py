@@ -1,4 +1,4 @@
-"""The tables of foldgrad.analyze, compared with numbers computed by hand or by NumPy, and with a recorded run."""
+"""Compares the tables of foldgrad.analyze with numbers computed by hand or by NumPy, and with a recorded run."""
 import contextlib
 import io
 import pathlib
@@ -46,16 +46,16 @@ def gram(x):
 
 
 class ByHand(unittest.TestCase):
-    # HSIC1 ignores the diagonal and does not change if features are centred. Without centring, x = (1, 1, 0, 0) gives
-    # K_01 = K_10 = 1 and zeros elsewhere, and y = (1, 0, 1, 0) gives L_02 = L_20 = 1, so that
-    # HSIC1(K, K) = (2 + 4/6 - 2) / 4 and HSIC1(K, L) = (0 + 4/6 - 1) / 4.
+    # HSIC1 ignores the diagonal and does not change if features are centred. Without centring, x = (1, 1, 0, 0) has
+    # K_01 = K_10 = 1 and zeros elsewhere, and y = (1, 0, 1, 0) has L_02 = L_20 = 1, so HSIC1(K, K) = (2 + 4/6 - 2) / 4
+    # and HSIC1(K, L) = (0 + 4/6 - 1) / 4.
     def test_hsic(self):
         both = np.concatenate([gram([[1], [1], [0], [0]]), gram([[1], [0], [1], [0]])])
         np.testing.assert_allclose(analyze.hsic1(both, both), [[1 / 6, -1 / 12], [-1 / 12, 1 / 6]], rtol=1e-14)
 
     def test_channels_that_pass_are_counted_in_every_window(self):
         row = np.arange(40)
-        place = row * 7 % 20  # each window of 20 rows has every number from 0 to 19 once
+        place = row * 7 % 20  # each window of 20 rows contains every number from 0 to 19 once
         columns = [place**2,  # passes: p = 0.27
                    place + 500 * (row == 5), np.ones(40), np.where(row == 39, np.nan, place**2)]
         want = [25.0 * (1 + (w > 5) + (w < 20)) for w in range(21)]
@@ -68,14 +68,15 @@ class ByHand(unittest.TestCase):
         arithmetic, geometric = analyze.means(np.array([1, 4, 16, 4, 0, -1.0]), 2)
         np.testing.assert_array_equal(arithmetic, [2.5, 10, 10, 2, -0.5])
         np.testing.assert_allclose(geometric, [2, 8, 8, 0, np.nan])
-        # Channels 0 and 3 have a 0, so they are left out.
+        # Channels 0 and 3 contain a 0, so outstanding() leaves them out.
         self.assertEqual(analyze.outstanding(np.array([[0, 2, 1, 0], [5, 2, 4, 0], [5, 3, 9, 0]]), 2), [1, 2])
         self.assertEqual(analyze.outstanding(np.zeros((2, 2)), 2), [0])
 
     # The roots of q are 1, 2, 3, 4, 7, 10, 5. For M = 2, a new root n and the kept root k have AM - GM = (n - k)^2 / 2,
     # and the threshold is the squared difference of the old window's two roots. The test begins at the third value:
     # (3 - 2)^2/2 > 1: no. (4 - 3)^2/2 > 1: no. (7 - 4)^2/2 > 1: yes. (10 - 7)^2/2 > 9: no. (5 - 10)^2/2 > 9: yes.
-    # That is 2 of 5. If the window held the value that the skipped iteration writes in place of 49, 100 would fire too.
+    # So 2 of 5 fire. If the window held the value that the skipped iteration writes in place of 49, 100 would fire,
+    # too.
     def test_outliers_UN_19(self):
         q = np.array([[1], [4], [9], [16], [49], [100], [25]], "f")
         percent = lambda q, **options: analyze.outliers(fg.Normalizer("un", 1, **{"window": 2, **options}), q)
@@ -83,9 +84,9 @@ class ByHand(unittest.TestCase):
         self.assertEqual(percent(q, mode="reference"), 40)
         self.assertEqual(percent(q, warmup=4000, filtration=False), 40)
         self.assertEqual(percent(q, flag_low=False), 20)
-        # The released form also fires at 100, but that is not counted: its window (0, 1, 4) is not full yet.
+        # The released form also fires at 100, but this does not count, since its window (0, 1, 4) is not full yet.
         self.assertEqual(percent(np.array([[1], [4], [100], [4]], "f"), window=3, mode="reference"), 0)
-        # A second channel at another level raises the threshold, unless each channel has its own.
+        # A second channel at another level raises the threshold, unless each channel has its own threshold.
         two = np.concatenate([q, np.full_like(q, 900)], 1)
         self.assertEqual((percent(two), percent(two, granularity="layer_any")), (0, 40))
         for options in ({"window": 7}, {"window": 1}, {"forward_average": "none"}, {"forward_average": "exponential"}):

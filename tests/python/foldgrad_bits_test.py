@@ -1,7 +1,8 @@
-"""The package foldgrad computes the same bits as C++: the value and gradients of every operation are compared with
-those of tests/python/op_bits.cpp.
+"""Checks that the foldgrad package computes the same bits as C++. Compares the value and the gradients of every
+operation with those of tests/python/op_bits.cpp.
 
-Options differ from their defaults and operands from each other, so that a lost or swapped argument changes the result.
+Options differ from their defaults, and operands differ from each other, so a lost or swapped argument changes the
+result.
 """
 import os
 import tempfile
@@ -28,7 +29,7 @@ def rows(seed, *shape):
 
 
 class BoundedGain:
-    """y = (1 + tanh(slope)) x + bias, as in docs/library.md."""
+    """The example of docs/library.md: y = (1 + tanh(slope)) x + bias."""
     name, summary = "bounded", "a gain between 0 and 2"
     options = {"slope": (0.25, -5, 5, "initial slope")}
 
@@ -45,7 +46,7 @@ class BoundedGain:
 
 
 def cases(n=1):
-    """Returns a function and its operands for each operation. `n` multiplies their sizes; op_bits.cpp has n = 1."""
+    """Returns {operation: (function, operands)}. `n` multiplies the operands' sizes; op_bits.cpp expects n = 1."""
     X, Y, Z = (rows(seed, 4 * n, 6 * n) for seed in (1, 2, 3))
     C, D, ONE = rows(4, 6 * n), rows(5, 6 * n), rows(6, 1)
     IMAGES, IDS = rows(7, 2 * n, 6, 6, 4), np.array([1, 0, 2, 1] * n)
@@ -103,7 +104,7 @@ CASES = cases()
 
 
 def computed(f, arrays, dy_seed, dy=None):
-    """Returns y, dy and the gradients of floating operands."""
+    """Returns y, dy and the gradients of the floating-point operands."""
     tape = fg.Tape()
     operands = [tape.variable(a) if a.dtype.kind == "f" else tape.constant(a) for a in arrays]
     y = f(*operands)

@@ -1,6 +1,6 @@
-"""Calls functions of the package foldgrad with operands and objects of every kind. Each call must return or raise an
-exception with a message, and never crash. FOLDGRAD_FUZZ_CALLS sets the number of calls, FOLDGRAD_FUZZ_SEED the first
-seed."""
+"""Calls functions of the foldgrad package with operands and objects of every kind. A call must return or raise an
+exception with a message; it must not crash. FOLDGRAD_FUZZ_CALLS is the number of calls, and FOLDGRAD_FUZZ_SEED is
+the first seed."""
 import os
 import tempfile
 
@@ -21,7 +21,7 @@ OBJECTS = [None, True, 0, -1, 3, 1 << 40, 1 << 70, 0.5, float("nan"), float("inf
 
 
 def array(random):
-    """Returns an array of random dtype, rank, strides and sizes; a size may be 0."""
+    """Returns an array with random dtype, rank, sizes and strides. A size may be 0."""
     dtype = random.choice(DTYPES[:6] if random.random() < 0.8 else DTYPES)
     shape = random.choice([0, 1, 2, 3, 4, 6], size=random.integers(0, 6), p=[.05, .15, .2, .2, .2, .2])
     x = np.zeros(shape, dtype) if dtype in "OU3M8[s]" else np.asarray(4 * random.normal(size=shape)).astype(dtype)
@@ -81,7 +81,7 @@ def main():
         for seed in range(SEED, SEED + CALLS):
             random = np.random.default_rng(seed)
             if seed % 100 == 1:
-                print(seed, "...", flush=True)  # shows where a crash happened
+                print(seed, "...", flush=True)  # shows at which seeds a crash happened
             kind = "result"
             try:
                 call_of(random, model)()
@@ -92,7 +92,7 @@ def main():
             fg.set_threads(threads)
     print(done)
     for kind in ("result", "ValueError", "TypeError"):
-        expect(done[kind] > CALLS / 20, f"too few calls end with {kind}")
+        expect(done[kind] > CALLS / 20, f"too few calls end with a {kind}")
 
 
 main()

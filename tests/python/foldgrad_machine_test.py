@@ -1,5 +1,5 @@
-"""Compares random histories of UN with an oracle in NumPy, by foldgrad.testing. If FOLDGRAD_STEPS is set, it is the
-number of steps, and each run draws other histories."""
+"""Compares UN with a NumPy reference in random histories of calls, using foldgrad.testing. If FOLDGRAD_STEPS is set,
+it is the number of steps, and every run of the test draws different histories."""
 import os
 import unittest
 
@@ -21,7 +21,7 @@ def averaged(old, new):
 
 
 class Un:
-    """UN of ops/channel_norm/channel_norm.h, without the outlier test."""
+    """UN in NumPy, as in ops/channel_norm/channel_norm.h, but without the outlier test."""
 
     def __init__(self):
         self.t = 0

@@ -178,7 +178,7 @@ class Training(unittest.TestCase):
         inputs = model.random_inputs()
         folded = model.fold(tied="untie")
         want, got = model.run(inputs)["logits"].numpy(), folded.model.run(inputs)["logits"].numpy()
-        # Folding changes the order of operations in f32.
+        # Folding changes the order of operations, so f32 results differ.
         np.testing.assert_allclose(got, want, atol=1e-4 * np.abs(want).max())
         self.assertEqual(folded.certificate["format"], "foldgrad certificate")
         folded.save(self.path("folded"))
@@ -255,7 +255,7 @@ class Training(unittest.TestCase):
             run.model().translate(["zwölf", "x" * 20000])
         run = fg.train(configs + "/shapes-vit.toml", self.path("shapes"), progress=False, settings={
             **small, "model.layers": 1, "data.train_images": 64, "data.valid_images": 8})
-        record = bytes([3]) + np.random.default_rng(1).bytes(3072)  # as in CIFAR-10: a label, 3 planes of 32 x 32
+        record = bytes([3]) + np.random.default_rng(1).bytes(3072)  # CIFAR-10's format: a label, 3 planes of 32 x 32
         with open(self.path("one.bin"), "wb") as file:
             file.write(record)
         picture = np.frombuffer(record[1:], np.uint8).reshape(3, 32, 32).transpose(1, 2, 0)
@@ -351,7 +351,7 @@ print(hash(v.grad.numpy().tobytes()))
 
     def test_a_storm_of_signals_changes_no_bit(self):
         # Signals can corrupt only matrix products with a long inner axis (engine/cpu/blocked_signals.h). The last two
-        # storms have an inner axis of 16,384: first in the gradient of the weight, then in the gradient of x.
+        # storms compute such products, with inner axes of 16,384: the gradient of the weight, and the gradient of x.
         done = self.python("-c", """
 import signal, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -364,7 +364,7 @@ for (f, *arrays), seconds in storms:
     y, dy, gradients = computed(f, arrays, dy_seed=3)
     want, before, end = [y, *gradients.values()], len(came), time.time() + seconds
     signal.setitimer(signal.ITIMER_REAL, 5e-4, 5e-4)
-    while time.time() < end or len(came) <= before + 3:  # on a busy machine, few signals come in this time
+    while time.time() < end or len(came) <= before + 3:  # on a busy machine, few signals arrive in this time
         y, _, gradients = computed(f, arrays, 3, dy)
         assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip([y, *gradients.values()], want)), f
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,4 +1,5 @@
-"""The committed stub of foldgrad._core equals the one that nanobind generates, so a changed function shows in its diff.
+"""Checks that the committed stub of foldgrad._core is the one that nanobind generates. So the stub's diff shows every
+changed function.
 
     FOLDGRAD_WRITE_STUB=1 ctest --preset emulate -R foldgrad_stub      # writes the stub
 """
@@ -25,10 +26,10 @@ def main():
         if os.environ.get("FOLDGRAD_WRITE_STUB"):
             shutil.copytree(made, STUB, dirs_exist_ok=True)
         names = sorted(file.name for file in made.iterdir())
-        expect(names == sorted(file.name for file in STUB.iterdir()), f"the stub has other files than {names}")
+        expect(names == sorted(file.name for file in STUB.iterdir()), f"the committed stub must have the files {names}")
         for name in names:
             expect((made / name).read_text() == (STUB / name).read_text(),
-                   f"{name} is not that of the module; write it with FOLDGRAD_WRITE_STUB=1")
+                   f"{name} does not match the module; run the test with FOLDGRAD_WRITE_STUB=1 to write it")
 
 
 main()

@@ -1,4 +1,4 @@
-"""Event files of foldgrad.tensorboard."""
+"""Tests the event files that foldgrad.tensorboard writes."""
 import contextlib
 import io
 import os
@@ -23,7 +23,8 @@ WANT = [(1e9, 0, {}), (1e9 + 2, 5, {"train/loss": 0.5, "train/seconds": 2}),
 
 
 def events(file):
-    """Yields the events of a file. A record is length (8 bytes), checksum (4), event, checksum (4)."""
+    """Yields the events of a file. A record consists of a length (8 bytes), a checksum (4), the event, and a
+    checksum (4)."""
     content = file.read_bytes()
     while content:
         end = 12 + struct.unpack("<Q", content[:8])[0]
@@ -38,8 +39,8 @@ def main():
             run.mkdir(parents=True)
             (run / "config.toml").write_text("")
             (run / "log.jsonl").write_text(LOG)
-            os.utime(run / "log.jsonl", (1e9 + 2, 1e9 + 2))  # the end of a run of two seconds
-        for _ in range(2):  # the second time replaces the files
+            os.utime(run / "log.jsonl", (1e9 + 2, 1e9 + 2))  # the run began two seconds earlier
+        for _ in range(2):  # the second call replaces the files
             written = tensorboard.write(os.path.join(folder, "to"), *runs)
         expect(sorted(Path(folder, "to").rglob("*.*")) == written, f"there must be one file per run, got {written}")
         expect([str(file.parent.relative_to(folder)) for file in written] == ["to/x/un", "to/y/un"], f"got {written}")

@@ -1,4 +1,4 @@
-"""foldgrad.torch: the normalizers as modules of PyTorch."""
+"""Tests foldgrad.torch, which makes the normalizers modules of PyTorch."""
 import copy
 import os
 import tempfile
@@ -107,7 +107,7 @@ class Norms(unittest.TestCase):
         torch.testing.assert_close(other(x), model(x), rtol=0, atol=0)
         A, B = (torch.from_numpy(array).float() for array in model[1].norm.affine())
         hidden = model[0](x)
-        # A and B are rounded from f64; the module computes in f32.
+        # A and B are computed in f64 and rounded; the module computes in f32.
         torch.testing.assert_close(model[1](hidden), A * hidden + B, rtol=1e-5, atol=1e-5)
 
     def test_wrong_uses(self):
@@ -132,7 +132,7 @@ class Norms(unittest.TestCase):
         torch.testing.assert_close(x, rows(1, 3, 8, dtype=torch.float32), rtol=0, atol=0)
 
     def test_a_transformer_has_the_losses_of_the_trainer(self):
-        # All sentences have the same length, so PyTorch needs no padding, and they fit into one batch.
+        # All sentences have the same length and fit into one batch, so PyTorch needs no padding.
         sentences = {language: [[words[(i * i + j) % len(words)] for j in range(3)] for i in range(16)]
                      for language, words in WORDS.items()}
         with tempfile.TemporaryDirectory() as folder:
@@ -167,7 +167,7 @@ class Norms(unittest.TestCase):
             optimizer.step()
             losses.append(loss.item())
         self.assertLess(losses[-1], losses[0] / 2)
-        # Sums in another order differ by about 1e-7 in f32, and 50 updates amplify this.
+        # Summing in another order changes f32 results by about 1e-7, and 50 updates amplify this difference.
         torch.testing.assert_close(torch.tensor(losses), torch.tensor(want["loss"]).float(), rtol=0, atol=1e-5)
 
 

@@ -1,4 +1,5 @@
-"""mypy --strict accepts python/foldgrad and the stub of foldgrad._core, so that users' programs can be checked."""
+"""Checks that mypy --strict accepts python/foldgrad and the stub of foldgrad._core, so users can type-check their
+programs."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-"""examples/gpt2_import.py: imported random weights give the logits of Transformers' GPT-2, and can be folded."""
+"""Tests examples/gpt2_import.py: an imported model with random weights must compute the logits of Transformers'
+GPT-2, and must fold."""
 import os
 import tempfile
 
@@ -17,7 +18,7 @@ SIZES = {"vocab_size": 11, "n_positions": 9, "n_embd": 8, "n_layer": 2, "n_head"
 
 
 def make(directory, **config):
-    """Writes a GPT-2 whose weights, biases and gains are random, and returns it."""
+    """Makes a GPT-2 with random weights, biases and gains. Writes it to the directory and returns it."""
     torch.manual_seed(1)
     model = GPT2LMHeadModel(GPT2Config(**SIZES, **config)).eval()
     with torch.no_grad():
@@ -28,7 +29,7 @@ def make(directory, **config):
 
 
 def rewrite(directory, change):
-    """Lets change({name: tensor}) edit the tensors of a folder in place."""
+    """Lets change({name: tensor}) edit the tensors of a model's directory in place."""
     path = os.path.join(directory, "model.safetensors")
     tensors = load_tensors(path)
     change(tensors)
@@ -36,7 +37,7 @@ def rewrite(directory, change):
 
 
 def without_prefix(tensors):
-    """Renames the tensors as in the first GPT-2 on the hub, whose file also has the attention masks."""
+    """Renames tensors as in the first GPT-2 on the hub, and adds attention masks, which its file also contains."""
     for name in list(tensors):
         tensors[name.removeprefix("transformer.")] = tensors.pop(name)
     tensors["h.0.attn.bias"] = torch.ones(1, 1, 9, 9)
@@ -58,7 +59,8 @@ def expect_same_logits(files):
         with torch.no_grad():
             want = model(ids).logits
         expect_near_greatest(name, logits_of(out, ids=ids), want, TOLERANCE)
-    expect("error: " + out + ": cannot be created: File exists" in printed_by(gpt2_import.main, source, out), "again")
+    expect("error: " + out + ": cannot be created: File exists" in printed_by(gpt2_import.main, source, out),
+           "a second import into the same directory must be refused")
     call(PROGRAM, "fold", os.path.join(files, "untied-imported"), "-o", os.path.join(files, "folded"))
     call(PROGRAM, "verify", os.path.join(files, "untied-imported"))
 

@@ -1,4 +1,5 @@
-"""PyTorch, onnxruntime and foldgrad give equal logits for trained and folded decoder-only Transformers."""
+"""Checks that PyTorch, onnxruntime and foldgrad compute equal logits for trained and folded decoder-only
+Transformers."""
 import random
 
 from family_models import SOME, Models, check_all
@@ -29,18 +30,18 @@ every = 40
 save_every = 40
 """
 WORDS = "one two three four five six".split()
-# The normalizers take these kinds in turn, so that each kind is tested with several normalizers.
+# Normalizers take these kinds in turn, so each kind is tested with several normalizers.
 KINDS = [[], ["tied=false"], ["positions=sinusoidal", "pre_norm=false"], ["pre_norm=false", "activation=relu"],
          ["positions=sinusoidal", "activation=gelu_tanh"], ["positions=sinusoidal", "pre_norm=false", "tied=false"]]
 LLAMA = ["positions=rotary", "rotary_theta=100", "gated=true", "bias=false", "activation=silu", "tied=false",
          "scaled_embedding=true"]
 MORE = [("un warmup=1 window=3", ["pre_norm=false"]), ("ln eps=0.01", ["tied=false"]), ("rmsnorm eps=1e-5", LLAMA),
         ("dyt bias=false attention_alpha=1.0", LLAMA), ("un warmup=1 window=4", LLAMA)]
-CHARACTERS = 1 + len({*"".join(WORDS), " ", "\n"})  # id 0 is any other character
+CHARACTERS = 1 + len({*"".join(WORDS), " ", "\n"})  # id 0 stands for any other character
 
 
 def write_text(path):
-    """Writes and returns a text whose words partly determine the next word."""
+    """Writes and returns a text in which each word partly determines the next."""
     rng, at, text = random.Random(1), 0, ""
     for _ in range(1000):
         at = (at + rng.choice([1, 1, 2, 3])) % len(WORDS)
@@ -51,7 +52,7 @@ def write_text(path):
 
 
 def logits_in_parts(session, ids, mask, part):
-    """Returns the logits of all ids. Each run gets `part` ids, and the keys and values of all earlier ones."""
+    """Returns the logits of all ids. Each run gets the next `part` ids, and the keys and values of all earlier ids."""
     past = {given.name: np.zeros((len(ids), given.shape[1], 0, given.shape[3]), np.float32)
             for given in session.get_inputs() if given.name.startswith("past_key_values.")}
     parts, places = [], (mask.cumsum(1) - 1).clamp(min=0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests scripts/gpu_check.sh with stand-ins for the kit's and the machine's programs. Needs no package or GPU."""
+"""Tests scripts/gpu_check.sh with stand-ins for the kit's programs and for nvidia-smi. Needs no package and no GPU."""
 import json
 import os
 import shutil
@@ -18,8 +18,8 @@ case "$*" in
   *) echo "NVIDIA H200, 580.1, 143771 MiB, 9.0" ;;
 esac
 """
-# A stand-in for a GoogleTest program that lists its tests and reads a filter from a file. T.bad fails, T.ill fails if
-# other tests run in the same process, T.crash ends the process, and T.hang sleeps for 10 minutes.
+# A stand-in for a GoogleTest program. It lists its tests and reads a filter from a file. T.bad fails, T.ill fails if
+# other tests run in the same process, T.crash aborts the process, and T.hang sleeps for 10 minutes.
 TESTS = """#!{python}
 import os, pathlib, sys, time
 names = os.environ.get("TESTS", "good skipped").split()
@@ -46,7 +46,7 @@ for word; do case $word in --benchmark_out=*) file=${word#*=} ;; esac; done
  {"name": "softmax", "real_time": 2500, "time_unit": "us"}, {"name": "half' >"$file"
 exit "${BENCH_STATUS:-0}"
 """
-# A stand-in for a benchmark with a fast kernel that takes half as long as the plain one.
+# A stand-in for a benchmark. Its fast kernel takes half as long as the plain one.
 FAST_BENCH = """#!{python}
 import json, os, sys
 file = next(word.split("=", 1)[1] for word in sys.argv if word.startswith("--benchmark_out="))
@@ -114,7 +114,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual([path.name for path in caller.iterdir()], ["results"])
         self.assertTrue((caller / "results/gpu-check.md").exists())
 
-    # A failed test runs again in its own process, so that it is not blamed for the faults of other tests.
+    # A failed test runs again in its own process, since another test may have caused the failure.
     def test_failed_tests_run_again_alone(self):
         status, results, page, printed = self.check("operations", "steps", TESTS="good ill bad crash late")
         self.assertEqual(status, 1)
@@ -139,7 +139,7 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("transformer_bench: exit code 3", results["stages"][0]["note"])
         self.assertEqual(results["milliseconds"]["iwslt/step/bf16"], {"foldgrad": 4.5})
 
-    # A kernel with fewer launches than steps belongs to the set-up and is not counted.
+    # If a kernel has fewer launches than there are steps, it belongs to the set-up and does not count.
     def test_launches_of_a_step(self):
         status, results, _, printed = self.check("profile")
         self.assertEqual(status, 0, printed)

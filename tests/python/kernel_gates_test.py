@@ -13,7 +13,7 @@ NVCC = os.environ.get("CUDACXX") or shutil.which("nvcc") or shutil.which("/usr/l
 
 KERNELS = """
 __global__ void plain_kernel(const float4* x, float4* y) { y[threadIdx.x] = x[threadIdx.x]; }
-// An array that is indexed at run time lies in memory.
+// An array that is indexed at run time is in memory, not in registers.
 __global__ void stack_kernel(const int* x, int* y) {
   int bins[16] = {};
   for (int i = 0; i < 64; ++i) ++bins[x[i] & 15];
@@ -52,7 +52,7 @@ class KernelGates(unittest.TestCase):
 
     def test_registers(self):
         self.assertEqual(self.broken_by("registers 255 ."), [])
-        few = self.broken_by("registers 1 plain_  # the first that fits\nregisters 255 .\n")
+        few = self.broken_by("registers 1 plain_  # the first matching row counts\nregisters 255 .\n")
         self.assertEqual(len(few), 1)
         self.assertRegex(few[0], "^plain_kernel uses [0-9]+ registers, more than the 1 that line 1 allows$")
         self.assertEqual(self.broken_by("registers 255 plain_"), ["remainder_kernel matches no row `registers`"])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests which mutants scripts/mutants makes of made-up lines, and which tests it runs for a file. Needs no package."""
+"""Tests which mutants scripts/mutants makes from made-up lines, and which tests it runs for a file. Needs no
+package."""
 import os
 import sys
 import unittest

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs scripts/new_op in a copy of the tree. It must refuse names that are invalid or taken. A new operation must
-compile at once, and its tests must fail and name the next step until formula, gradient and numbers are written. Needs
-no package. Compiles with the commands of the build under test, if that build runs kernels on the host."""
+"""Tests scripts/new_op in a copy of the tree. It must refuse names that are invalid or taken. A new operation must
+compile at once. Its tests must fail and name the next step until the formula, the gradient and the numbers are
+written. Needs no package. If the build under test runs kernels on the host, this test compiles with its commands."""
 import json
 import re
 import shlex
@@ -54,7 +54,7 @@ class NewOp(unittest.TestCase):
         self.assert_refuses("tape", "tests/engine/tape_test.cpp already exists")
 
     def test_nothing_is_left_of_what_cannot_be_finished(self):
-        shutil.rmtree(self.tree / "tests/ops")  # the folder of the last file that it writes
+        shutil.rmtree(self.tree / "tests/ops")  # new_op writes its last file into this folder
         self.assert_refuses("cube", "nothing written: [Errno 2] No such file or directory: "
                             f"'{self.tree.resolve() / 'tests/ops/cube_test.cpp'}'")
         self.assertFalse((self.tree / "ops/cube").exists())
@@ -79,7 +79,7 @@ class NewOp(unittest.TestCase):
         command = next(e["command"] for e in json.loads((BUILD / "compile_commands.json").read_text())
                        if e["file"].endswith("/tests/ops/flip_test.cpp"))
         words = [word for word in shlex.split(command) if word != "-Winvalid-pch"]
-        for option in ("-include", "-o", "-c"):  # the precompiled header is only for the build's sources
+        for option in ("-include", "-o", "-c"):  # drops the build's precompiled header
             if option in words:
                 at = words.index(option)
                 del words[at:at + 2]
@@ -89,7 +89,7 @@ class NewOp(unittest.TestCase):
                             "-o", self.tree / f"{Path(source).name}.o"], check=True)
 
     def failures(self, *sources):
-        """Compiles these sources again, runs the test of the operation, and returns its failures: {name: messages}."""
+        """Compiles these sources again and runs the operation's test. Returns its failures, {name: messages}."""
         self.compile(sources)
         command = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", "flip_test"], check=True,
                                  capture_output=True, text=True).stdout.splitlines()[-1]
@@ -121,7 +121,8 @@ class NewOp(unittest.TestCase):
         for message in failures.values():
             self.assertIn("cube has no formula: write [CUBE-1] in CubeForward of ops/cube/cube_kernels.h", message)
 
-        # Without the throw and still without a formula, forward gives NaN, and backward names the missing gradient.
+        # Without the throw and still without a formula, forward() returns NaN, and backward() names the missing
+        # gradient.
         self.replace(code, r' *throw std::logic_error\(\s*"cube has no formula[^;]*;\n', "")
         failures = self.failures(code)
         self.assertEqual(set(failures), computing | {by_hand})
@@ -131,7 +132,7 @@ class NewOp(unittest.TestCase):
         self.replace(code, r' *throw std::logic_error\(\s*"cube has no gradient[^;]*;\n', "")
         self.replace(kernels, r"NAN \* x_i;.*REPLACE by f\(x_i\): ", "x_i * x_i * x_i;  // ")
         failures = self.failures(code, cuda)
-        self.assertIn("Gradients", failures)  # the formula is written, the gradient still NaN
+        self.assertIn("Gradients", failures)  # there is a formula, but the gradient is still NaN
         self.assertIn("CudaEqualsCpu", failures)
 
         self.replace(kernels, r"NAN \* dy_i \* x_i;.*REPLACE.*: ", "3 * x_i * x_i * dy_i;  // ")

@@ -1,5 +1,5 @@
-"""Runs the cells of examples/notebooks/first.md as written, in the repository's root. Skips a cell with a message if
-its package is missing; cells 1 to 4, 6, 8 and 10 need only numpy."""
+"""Runs the cells of examples/notebooks/first.md unchanged in the repository's root. If a cell's package is missing,
+prints a message and skips the cell. Cells 1 to 4, 6, 8 and 10 need only numpy."""
 import os
 import re
 

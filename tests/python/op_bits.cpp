@@ -1,5 +1,6 @@
-// op_bits IN OUT: computes the operations of foldgrad_bits_test.py on the operands CASE.0, CASE.1, ... and the gradient
-// CASE.dy, which it reads from a safetensors file, and writes CASE.y and the gradients CASE.d0, CASE.d1, ...
+// op_bits IN OUT computes the operations of foldgrad_bits_test.py. From the safetensors file IN it reads the operands
+// CASE.0, CASE.1, ... and the gradient CASE.dy of each case. To OUT it writes the result CASE.y and the gradients
+// CASE.d0, CASE.d1, ...
 #include <fmt/format.h>
 
 #include <functional>
@@ -129,7 +130,7 @@ const std::map<std::string, Call> kCalls = {
     {"gate", [](Operands v) { return gate(v[0], v[1]); }},
     {"weight_standardize",
      [](Operands v) { return weight_standardize(v[0], v[1], {.minimum = 1e-3, .unbiased = true}); }},
-    // The normalizer of docs/library.md, which the test defines in Python.
+    // The example normalizer of docs/library.md. The test defines it in Python.
     {"bounded",
      [](Operands v) {
        const Var one = v[0].tape().constant(Tensor::full(v[1].shape(), 1, v[0].dtype()));

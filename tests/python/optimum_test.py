@@ -1,4 +1,4 @@
-"""Hugging Face's Optimum loads the files of `foldgrad export` and generates the same tokens as foldgrad."""
+"""Checks that Hugging Face's Optimum loads the files of `foldgrad export` and generates the same tokens as foldgrad."""
 import json
 import os
 import random
@@ -47,8 +47,8 @@ def translations():
 
 
 def continuations(exported, characters, prompts):
-    """Pads a batch of prompts on the left and returns their continuations up to the end of the context, whose length is
-    in generation_config.json."""
+    """Pads a batch of prompts on the left and returns their continuations. These end at the maximum length, which
+    Optimum reads from generation_config.json."""
     model = ORTModelForCausalLM.from_pretrained(exported)
     longest = max(map(len, prompts))
     ids = torch.tensor([[0] * (longest - len(p)) + [1 + characters.index(c) for c in p] for p in prompts])
@@ -63,11 +63,12 @@ def expect_continuations(model, characters, prompts, count):
     for prompt, theirs in zip(prompts, got, strict=True):
         ours = call(PROGRAM, "generate", model, "--prompt", prompt, "--temperature", "0", "--length", str(count))
         expect(ours == prompt + theirs + "\n", f"{what}: {prompt!r}\n  foldgrad  {ours!r}\n  there     {theirs!r}")
-    expect_variety(what, "texts that go on", got, 10)
+    expect_variety(what, "continuations", got, 10)
 
 
 def texts():
-    """Checks that Optimum continues parts of the text as foldgrad does, for a trained model and for its folded model."""
+    """Checks that Optimum and foldgrad continue prompts from the text alike, for a trained model and for its folded
+    model."""
     with tempfile.TemporaryDirectory() as files:
         gpt, folded, config = (os.path.join(files, name) for name in ("gpt", "gpt-folded", "config.toml"))
         text = write_text(os.path.join(files, "text.txt"))

@@ -1,4 +1,4 @@
-"""The pictures of examples/layer_norm_maps.py."""
+"""Tests the pictures of examples/layer_norm_maps.py."""
 import unittest
 import xml.dom.minidom
 

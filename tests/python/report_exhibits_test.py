@@ -1,4 +1,4 @@
-"""The exhibits of a task on the page of `foldgrad report`: shaded counts and pictures."""
+"""Tests a task's exhibits on the page of `foldgrad report`: shaded counts and pictures."""
 import base64
 import json
 import struct

@@ -1,4 +1,4 @@
-"""Shared by the tests of pages: a browser, a directory of runs, contents of logs, and checks of HTML and colours."""
+"""Helpers of the tests of pages: a browser, a directory of runs, logs, and checks of HTML and colours."""
 import html.parser
 import json
 import os
@@ -47,7 +47,7 @@ def events(seed, skips):
 
 
 class Structure(html.parser.HTMLParser):
-    """Reports elements that are not closed, closed twice, or have a repeated id."""
+    """Finds elements that are not closed, closing tags without an element, and repeated ids and attributes."""
     VOID = {"meta", "input", "img", "br", "hr", "link"}
 
     def __init__(self, text):
@@ -62,10 +62,10 @@ class Structure(html.parser.HTMLParser):
             self.open.append(tag)
         names = [name for name, _ in attributes]
         if len(set(names)) != len(names):
-            self.complaints.append(f"<{tag}> has an attribute twice")
+            self.complaints.append(f"<{tag}> repeats an attribute")
         identity = dict(attributes).get("id")
         if identity in self.ids:
-            self.complaints.append(f"id {identity} comes twice")
+            self.complaints.append(f"id {identity} is repeated")
         if identity:
             self.ids.add(identity)
 
@@ -75,7 +75,7 @@ class Structure(html.parser.HTMLParser):
 
 
 def contrast(a, b):
-    """Returns the contrast of two colours such as #1a2b3c (WCAG 2.1)."""
+    """Returns the contrast ratio of two colours such as #1a2b3c (WCAG 2.1)."""
     def luminance(colour):
         channels = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
@@ -136,12 +136,12 @@ class PageTest(unittest.TestCase):
         self.assertEqual(Structure(self.js("document.documentElement.outerHTML")).complaints, [])
 
     def expect_width(self, width):
-        """Checks that nothing is wider than the window."""
+        """Checks that the page is not wider than the window."""
         self.assertEqual(self.js("[document.documentElement.scrollWidth, innerWidth]"), [width, width])
 
 
 def main():
     if not find_chromium():
-        print("skipped: there is no Chromium here; Debian has it in the package chromium")
+        print("skipped: there is no Chromium; on Debian, install the package chromium")
         sys.exit(77)
     unittest.main(module="__main__", verbosity=2)

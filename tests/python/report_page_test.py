@@ -1,4 +1,4 @@
-"""The page of `foldgrad report`, opened and clicked in a headless Chromium. Needs only Python's own library."""
+"""Tests the page of `foldgrad report` in a headless Chromium. Needs only Python's standard library."""
 import math
 import re
 import statistics
@@ -32,7 +32,7 @@ class ReportPage(PageTest):
                        "({label: d.label, hidden: d.hidden, y: d.data.map(p => p.y), x: d.data.map(p => p.x)}))")
 
     def painted(self, run, chart=0):
-        """Counts the pixels of a chart in the colour of a run."""
+        """Counts a chart's pixels that have a run's colour."""
         return self.js(f"""(() => {{
             const canvas = document.querySelectorAll("canvas")[{chart}];
             const colour = getComputedStyle(document.documentElement).getPropertyValue("--run-{run}").trim();
@@ -62,14 +62,14 @@ class ReportPage(PageTest):
 
     def test_charts_are_drawn(self):
         self.browser.open(self.three)
-        self.assertEqual(self.texts("figcaption strong"), CHARTS)  # no chart of `exact`, which is always 0
+        self.assertEqual(self.texts("figcaption strong"), CHARTS)  # `exact` has no chart, since it is always 0
         for chart in range(len(CHARTS)):
             self.assertEqual(len(self.datasets(chart)), 3)
             self.assertGreater(self.painted(2, chart), 100)
         self.assertEqual(self.datasets()[1]["y"], [loss(2, step) for step in STEPS])
         self.assertEqual(self.datasets()[1]["x"], STEPS)
         begins = self.js("[...document.querySelectorAll('canvas')].map(c => Chart.getChart(c).scales.x.min)")
-        self.assertEqual(begins, [0] * len(CHARTS))  # in all charts, whenever the first value was logged
+        self.assertEqual(begins, [0] * len(CHARTS))  # in all charts, regardless of when the first value was logged
 
     def test_a_click_on_the_legend_hides_a_run_everywhere(self):
         self.browser.open(self.three)
@@ -103,7 +103,7 @@ class ReportPage(PageTest):
         self.assertEqual(self.js(norm_of_gradient + ".scales.y.ticks.map(t => t.label)"),
                          ["2", "5", "10", "20", "50", "100", "200"])
         self.browser.click("figcaption input", 3)
-        bleu_chart = "Chart.getChart(document.querySelectorAll('canvas')[3])"  # 24 to 39, within a decade
+        bleu_chart = "Chart.getChart(document.querySelectorAll('canvas')[3])"  # 24 to 39, less than a power of ten
         self.assertEqual(self.js(bleu_chart + ".scales.y.ticks.map(t => t.label)"), ["25", "30", "35"])
 
     def test_smoothing_of_training_curves(self):
@@ -115,7 +115,7 @@ class ReportPage(PageTest):
             want.append(total / weight)
         for got, value in zip(self.datasets()[0]["y"], want, strict=True):
             self.assertAlmostEqual(got, value, places=12)
-        self.assertEqual(self.datasets()[1]["y"], values)  # the raw values, drawn thin behind the smoothed ones
+        self.assertEqual(self.datasets()[1]["y"], values)  # the raw values, a thin line behind the smoothed values
         self.assertEqual(self.datasets(1)[0]["y"], values)  # validation curves are not smoothed
 
     def test_means_over_seeds(self):
@@ -188,14 +188,15 @@ class ReportPage(PageTest):
     def test_heat_table_of_sites(self):
         self.browser.open(self.one)
         self.assertEqual(self.js("[...document.querySelectorAll('#quantity option')].map(o => o.value)"),
-                         ["greatest_variance", "gradient_norm"])  # nothing was skipped
+                         ["greatest_variance", "gradient_norm"])  # no skips, so this quantity is left out
         rows = self.rows("sites")
         self.assertEqual(len(rows), 32)
         self.assertEqual([rows[i].split(" ")[0] for i in (0, 31)], ["encoder.0.self_attn", "decoder.layer_norm"])
         cells = "[...document.querySelectorAll('.heat tbody tr')].map(r => [...r.querySelectorAll('.cell')].map("
         colours = self.js(cells + "c => getComputedStyle(c).backgroundColor))")
         self.assertEqual([len(row) for row in colours], [len(STEPS)] * 32)
-        # viridis: its ends for the least and the greatest value, its middle half-way between their logarithms
+        # The smallest and the largest value have viridis' end colours. The middle colour is half-way between their
+        # logarithms.
         self.assertEqual((colours[0][0], colours[31][-1]), ("rgb(68, 1, 84)", "rgb(253, 231, 37)"))
         half = (math.log(variance(1, SITES[15], 400)) - math.log(variance(1, SITES[0], 100))) / (
             math.log(variance(1, SITES[31], 1000)) - math.log(variance(1, SITES[0], 100)))
@@ -215,7 +216,7 @@ class ReportPage(PageTest):
         self.assertEqual(self.texts("figcaption strong")[len(CHARTS):], ["encoder.1.final"])
         top, bottom = self.js("(r => [r.top, r.bottom])([...document.querySelectorAll('figure')].at(-1)"
                               ".getBoundingClientRect())")
-        self.assertTrue(0 <= top and bottom <= 901, (top, bottom))  # in sight, except for rounding
+        self.assertTrue(0 <= top and bottom <= 901, (top, bottom))  # visible, except for rounding
         got = self.datasets(len(CHARTS))
         self.assertEqual([d["label"] for d in got], ["s1", "s2", "fast"])
         self.assertEqual(got[2]["y"], [variance(3, SITES[3], step) for step in STEPS])

@@ -1,4 +1,4 @@
-"""The recordings of normalizers on the page of `foldgrad report`: PNAC, compared with SciPy's test of normality, and
+"""Tests recordings of normalizers on the page of `foldgrad report`: PNAC, compared with SciPy's normality test, and
 traces of single channels."""
 import math
 import os
@@ -23,7 +23,8 @@ def f32(numbers):
 
 
 def recorded(seed, rows=ROWS, channels=CHANNELS):
-    """Returns numbers by name. The first site has q > 0. The last has no G, and a constant q that never passes."""
+    """Returns {name: numbers}. The first site has q > 0. The last site has no G, and its constant q never passes the
+    normality test."""
     noise = random.Random(seed)
     draw = lambda: f32([noise.gauss(0, 1) for _ in range(rows * channels)])
     return {f"{SITES[0]}.q": f32([6 + v for v in draw()]), f"{SITES[0]}.G": draw(),
@@ -31,14 +32,15 @@ def recorded(seed, rows=ROWS, channels=CHANNELS):
 
 
 def pnac(values, window=32):
-    """Returns the percentage of channels that pass the test, as the mean over all windows."""
+    """Returns the percentage of channels that pass the normality test, averaged over all windows."""
     columns = np.array(values, float).reshape(ROWS, CHANNELS)
     passed = [normaltest(columns[i:i + window]).pvalue > 0.05 for i in range(ROWS - window + 1)]
     return f"{100 * np.mean(passed):.1f}"
 
 
 def recording(seed, first, normalizer="un", rows=ROWS, sites=SITES, channels=CHANNELS):
-    """Returns a safetensors file. At the first site every 11th value is flagged as skipped, every 7th as constant."""
+    """Returns a safetensors file. At the first site, the flags mark every 11th value as skipped and every 7th as
+    constant."""
     tensors = {"update": ("I64", [rows], struct.pack(f"<{rows}q", *range(first, first + rows)))}
     for name, numbers in recorded(seed, rows, channels).items():
         if name.rsplit(".", 1)[0] in sites:
@@ -79,7 +81,7 @@ class ReportRecordings(PageTest):
         self.expect_sound_structure()
 
     def traces(self):
-        """Returns the content of the section's charts: {title: {label: points [x, y]}}."""
+        """Returns the contents of the section's charts, {title: {label: points [x, y]}}."""
         return self.js("""Object.fromEntries(
           [...document.querySelectorAll('#recordings figure')].map(figure => [
             figure.querySelector('strong').textContent,
@@ -109,7 +111,7 @@ class ReportRecordings(PageTest):
             for label, points in lines.items():
                 self.assertEqual([x for x, _ in drawn[title][label]], [x for x, _ in points], (title, label))
                 for (_, got), (_, value) in zip(drawn[title][label], points):
-                    # Recorded values must be equal. The page and this test may round means of four differently.
+                    # Recorded values must be equal. The means of four values may be rounded differently.
                     self.assertAlmostEqual(got, value, delta=0 if " of " not in label else 1e-14 * max(1, abs(value)))
 
     def test_traces_are_those_of_the_file(self):
@@ -144,7 +146,7 @@ class ReportRecordings(PageTest):
         self.expect_traces(SITES[0], 0)
 
     def test_large_recordings_are_cut_to_outstanding_channels(self):
-        rows, channels = 150, 5000  # 18 MiB, more than the 16 that a page may have
+        rows, channels = 150, 5000  # 18 MiB; a page may have 16
         for phase in ("begin", "end"):
             self.record(phase, recording(1, 1, rows=rows, channels=channels))
         q = np.array(recorded(1, rows, channels)[f"{SITES[0]}.q"]).reshape(rows, channels)

@@ -1,4 +1,4 @@
-"""Tables of the page of `foldgrad report`: their scores, marked values, and non-empty heads."""
+"""Tests the tables on the page of `foldgrad report`: their scores, marked values and headers."""
 from report_page_parts import PageTest, main
 
 PHONE = 390
@@ -58,7 +58,7 @@ class ReportTables(PageTest):
         self.show("words")
         self.assertEqual(self.titles(), ["Validation loss", "Validation perplexity", "BLEU"])
         self.assertEqual(self.texts("#details thead th"), ["Step", "Loss", "Perplexity", "BLEU"])
-        for run, curves in (("sentences", ["BLEU", "Tokenized BLEU"]), ("early", ["BLEU"])):  # no curve of zeros only
+        for run, curves in (("sentences", ["BLEU", "Tokenized BLEU"]), ("early", ["BLEU"])):  # no curve if all zeros
             self.show(run)
             self.assertEqual(self.titles(), curves)
             self.assertEqual(self.texts("#details thead th"), ["Step", "BLEU", "Tokenized BLEU"])

@@ -1,4 +1,4 @@
-"""Shared by the tests in this folder: paths, packages that may be missing, and programs that must succeed."""
+"""Helpers of the tests in this folder: paths, optional packages, calls of programs, and comparisons."""
 import contextlib
 import importlib
 import io
@@ -16,19 +16,19 @@ sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "python
 
 
 def require(*packages):
-    """Ends the test as skipped if a package cannot be imported. foldgrad comes from $FOLDGRAD_PACKAGE, the build."""
+    """Ends the test as skipped if a package cannot be imported. Takes foldgrad from the build, $FOLDGRAD_PACKAGE."""
     for package in packages:
         if package == "foldgrad":
             sys.path.insert(0, os.path.abspath(os.environ["FOLDGRAD_PACKAGE"]))
         try:
             importlib.import_module(package)
         except ImportError as e:
-            print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
+            print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has this package")
             sys.exit(77)
 
 
 def call(*command, stdin=""):
-    """Returns the stdout of the command, which must succeed."""
+    """Runs a command, which must succeed, and returns its stdout."""
     done = subprocess.run(command, input=stdin, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
@@ -36,7 +36,7 @@ def call(*command, stdin=""):
 
 
 def safetensors(tensors, metadata):
-    """Returns the bytes of a safetensors file. `tensors`: {name: (type, shape, bytes)}."""
+    """Returns the bytes of a safetensors file. `tensors` is {name: (type, shape, bytes)}."""
     header, data = {"__metadata__": metadata}, b""
     for name, (dtype, shape, content) in tensors.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
@@ -47,7 +47,7 @@ def safetensors(tensors, metadata):
 
 
 def printed_by(main, *arguments):
-    """Calls main() of an example with these arguments, and returns its output or its error."""
+    """Calls an example's main() with these arguments. Returns its output, or the message with which it exits."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
@@ -66,7 +66,7 @@ def change_config(directory, change):
 
 
 def logits_of(model, *options, **inputs):
-    """Returns the logits that `foldgrad run` computes with these options from PyTorch tensors."""
+    """Returns the logits that `foldgrad run` computes from PyTorch tensors with these options."""
     from model_files import load_tensors, save_tensors
     with tempfile.TemporaryDirectory() as files:
         given, out = os.path.join(files, "in"), os.path.join(files, "out")
@@ -76,20 +76,20 @@ def logits_of(model, *options, **inputs):
 
 
 def largest_difference(got, want):
-    """Returns the largest difference relative to 1 + |want|; infinite for a NaN."""
+    """Returns the largest difference, relative to 1 + |want|. Returns infinity if there is a NaN."""
     off = ((got - want).abs() / (1 + want.abs())).max().item()
     return off if off == off else float("inf")
 
 
 def expect_near_greatest(name, got, want, tolerance):
-    """Prints the largest difference relative to the largest |want|, and checks it against the tolerance."""
+    """Prints the largest difference, relative to the largest |want|, and checks that it is within the tolerance."""
     off = ((got - want).abs().max() / want.abs().max()).item()
     print(f"{name}: logits differ by {off:.1e} of the greatest")
     expect(off <= tolerance, f"{name}: at most {tolerance} is allowed")
 
 
 def expect_refused(directory, name, printed, message):
-    """Checks that an import has printed this error and written nothing."""
+    """Checks that a failed import printed this error and wrote nothing."""
     expect(message in printed and not os.path.exists(os.path.join(directory, name)),
            f"{name}: must say {message!r} and write nothing, got {printed!r}")
 
@@ -100,7 +100,7 @@ def expect(holds, what):
 
 
 def run_tests(module, printed, *tests):
-    """If the module runs as a program, calls its tests with one PyTorch thread, and then prints `printed`."""
+    """If the module runs as a program, calls its tests with a single PyTorch thread, and then prints `printed`."""
     if module != "__main__":
         return
     import torch
@@ -121,7 +121,7 @@ def expect_error(kind, message, call):
 
 
 def warnings_of(call):
-    """Returns the texts of the warnings of call(), each once, as Python shows them to a user."""
+    """Returns the texts of the warnings that call() issues, with repeated warnings only once (Python's default)."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         call()

@@ -1,5 +1,5 @@
-"""Reads the output of `foldgrad data synth shapes` as CIFAR-10's binary layout is documented, without our code. Classes
-must be equally frequent, no image may occur twice, and a linear classifier must not solve the task."""
+"""Reads the output of `foldgrad data synth shapes` without our code, following the documentation of CIFAR-10's
+binary layout. Classes must be equally frequent, images must differ, and a linear classifier must not solve the task."""
 import os
 import tempfile
 
@@ -19,13 +19,13 @@ def records(*paths):
 
 
 def features(images):
-    """Returns the means of squares of 2 x 2 pixels, and a constant feature."""
+    """Returns the means of blocks of 2 x 2 pixels, and a constant feature."""
     means = images.reshape(-1, 3, 16, 2, 16, 2).mean((3, 5)).reshape(len(images), -1) / 255 - 0.5
     return np.concatenate([means, np.ones((len(images), 1))], 1)
 
 
 def linear_accuracy(train, test):
-    """Returns the accuracy of ridge regression onto the classes, with the best of several penalties."""
+    """Returns the accuracy of ridge regression onto the classes, with the best of four penalties."""
     (labels, images), (test_labels, test_images) = train, test
     x, targets, x_test = features(images), np.eye(10)[labels], features(test_images)
     right = []
@@ -46,10 +46,10 @@ def main():
         expect(np.bincount(labels).tolist() == [count // len(names)] * 10,
                f"each of {names} must have {count // 10} images, got {np.bincount(labels)}")
     different = len({image.tobytes() for _, images in (train, test) for image in images})
-    expect(different == TRAIN + TEST, f"{TRAIN + TEST} images must differ, of which {different} do")
+    expect(different == TRAIN + TEST, f"{TRAIN + TEST} different images are required, got {different}")
     right = linear_accuracy(train, test)
     print(f"a linear classifier gets {right:.1%} right")
-    expect(right <= MOST_RIGHT, f"which must be at most {MOST_RIGHT:.0%}")
+    expect(right <= MOST_RIGHT, f"the linear classifier's accuracy must be at most {MOST_RIGHT:.0%}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The site of scripts/site.sh: every link and anchor in it resolves, and KaTeX draws every equation. A headless
-Chromium opens and searches the site from the file system, without errors or requests to a network."""
+"""Tests the site that scripts/site.sh builds. Every link and anchor must resolve, and KaTeX must draw every
+equation. A headless Chromium opens and searches the site's files; there must be no errors and no network requests."""
 import html
 import json
 import os
@@ -20,7 +20,7 @@ OPENED = ["index", "docs/training", "docs/engine", "docs/normalizers", "docs/fol
 
 
 def broken(pages):
-    """Yields a message for each link to a file or an anchor that does not exist. pages: {path: HTML}."""
+    """Yields a message for each link to a file or an anchor that does not exist. `pages` is {path: HTML}."""
     anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
     for path, text in pages.items():
         for link in {html.unescape(link) for link in re.findall(r'\b(?:href|src)="([^"]*)"', text)}:

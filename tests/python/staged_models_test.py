@@ -1,4 +1,5 @@
-"""foldgrad and onnxruntime give equal logits for trained and folded Swin, ConvNeXt and EfficientNet-Lite0 models."""
+"""Checks that foldgrad and onnxruntime compute equal logits for trained and folded Swin, ConvNeXt and
+EfficientNet-Lite0 models."""
 import json
 import os
 import tempfile
@@ -28,7 +29,7 @@ patch = 4
 LITE = """
 [model]
 family = "efficientnet_lite"
-""" + TRAINING.replace("lr = 0.02", "lr = 1e-4")  # a larger rate lets 49 layers amplify rounding
+""" + TRAINING.replace("lr = 0.02", "lr = 1e-4")  # with a larger rate, 49 layers amplify rounding errors
 UN = "un warmup=1 window=2"
 RUNS = [(SWIN, [(UN, []), ("bn", ["qkv_bias=false"]), ("ln", ["window=4", "activation=relu"]),
                 ("rmsnorm", ["window=8"]), ("dyt", ["fc_norm=true"]), ("none", [])]),
@@ -38,7 +39,7 @@ RUNS = [(SWIN, [(UN, []), ("bn", ["qkv_bias=false"]), ("ln", ["window=4", "activ
 
 class Exported(ImageModels):
     def compare(self, what, model):
-        """Returns foldgrad's logits, onnxruntime's difference, and the operators of the exported file."""
+        """Returns foldgrad's logits, their difference from onnxruntime's, and the operators in the exported file."""
         want = logits_of(model, **self.given)
         call(PROGRAM, "export", model, "--to", "onnx", "-o", model + "-onnx")
         with open(os.path.join(model_directory(model), "config.json")) as file:

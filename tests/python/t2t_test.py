@@ -1,4 +1,4 @@
-"""PyTorch, onnxruntime and foldgrad give equal logits for trained and folded Tokens-to-Token vision Transformers."""
+"""Checks that PyTorch, onnxruntime and foldgrad compute equal logits for trained and folded T2T-ViTs."""
 from family_models import SOME, TRAINING, ImageModels, check_all
 from pytorch_t2t import load_model
 
@@ -14,7 +14,7 @@ ffn_width = 24
 heads = 4
 layers = 2
 """ + TRAINING
-# The normalizers take these kinds in turn, so that each kind is tested with several normalizers.
+# Normalizers take these kinds in turn, so each kind is tested with several normalizers.
 KINDS = [[], ["token_attention=softmax"], ["pooling=mean", "activation=relu"],
          ["token_attention=softmax", "pooling=sequence", "strides=[3, 3, 1]"]]
 

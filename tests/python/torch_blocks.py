@@ -1,4 +1,4 @@
-"""Models whose modules are named as in timm and nanoGPT, and normalizers as other projects write them."""
+"""Models with the module names of timm and nanoGPT, and normalizers as these projects write them."""
 import torch
 from torch import nn
 from torch.nn.functional import layer_norm
@@ -17,7 +17,7 @@ def vit():
 
 
 class GptLayerNorm(nn.Module):
-    """nanoGPT's LayerNorm, which can do without a bias."""
+    """nanoGPT's LayerNorm, whose bias is optional."""
 
     def __init__(self, width, bias):
         super().__init__()

@@ -1,4 +1,5 @@
-"""foldgrad_torch gives the same numbers and state under torch.compile and torch.export as in eager mode."""
+"""Checks that foldgrad_torch computes the same numbers and state under torch.compile and torch.export as in eager
+mode."""
 import copy
 
 from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
@@ -19,7 +20,8 @@ def encoder(kind):
 
 
 def steps(model, run, masked):
-    """Returns outputs, gradients and buffers of eight iterations. With `masked`, each has other padding."""
+    """Returns outputs, gradients and buffers of eight iterations. With `masked`, each iteration has different
+    padding."""
     torch.manual_seed(2)
     results = []
     for i in range(8):
@@ -37,7 +39,8 @@ def steps(model, run, masked):
 
 
 def compiled():
-    """Checks models compiled once, into one graph. The backend aot_eager makes graphs but no machine code."""
+    """Checks models that are compiled only once, into a single graph. The backend aot_eager makes graphs but no
+    machine code."""
     for kind, masked in [(UN, False), (UN, True), (MABN, False), (PNStar, True)]:
         torch._dynamo.reset()
         model = encoder(kind)
@@ -46,8 +49,8 @@ def compiled():
         with torch._dynamo.config.patch(error_on_recompile=True):
             got = steps(copied, torch.compile(copied, backend="aot_eager", fullgraph=True), masked)
         difference = max(largest_difference(a, b) for a, b in zip(got, want))
-        # Both compute in f64, but PyTorch's decompositions may add in another order.
-        expect(difference <= 1e-12, f"{kind.__name__}: compiled differs by {difference:.1e}")
+        # Both compute in f64, but PyTorch's decompositions may add in a different order.
+        expect(difference <= 1e-12, f"{kind.__name__}: the compiled model differs by {difference:.1e}")
 
 
 class Checkpointed(nn.Module):
@@ -62,8 +65,8 @@ class Checkpointed(nn.Module):
 
 
 def checkpointed():
-    """Checks that a compiled normalizer in a checkpoint raises an error, that a layer after it in a checkpoint does
-    not, and that passes under no_grad do not count."""
+    """Checks activation checkpointing. A compiled normalizer inside a checkpoint must raise an error; a checkpoint
+    around the next layer must not. Passes under no_grad must not count as iterations."""
     torch._dynamo.reset()
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     model = Checkpointed(True)
@@ -82,7 +85,8 @@ def checkpointed():
 
 
 def exported():
-    """Checks models exported for inference on any batch and length. A folded one computes no square root."""
+    """Checks that models exported for inference accept any batch size and length, and that a folded model computes
+    no square root."""
     model = encoder(UN)
     steps(model, model, False)
     model.eval()

@@ -1,4 +1,4 @@
-"""fold() of PyTorch's decoder layers, of nn.Transformer, and of encoders and decoders that a user connects."""
+"""Tests fold() on PyTorch's decoder layers, on nn.Transformer, and on encoders and decoders that a user connects."""
 import copy
 
 from setting import expect, expect_error, require, run_tests
@@ -25,8 +25,8 @@ def given():
 
 
 def layers():
-    """Checks a layer and a stack. norm2 folds only into the queries of the cross-attention, since its keys and values
-    come from the memory."""
+    """Checks a layer and a stack. norm2 folds only into the queries of the cross-attention, since the keys and
+    values come from the encoder."""
     torch.manual_seed(1)
     memory, x = given()
     for bias in (True, False):
@@ -55,7 +55,7 @@ class Translator(nn.Module):
 
 
 class Pair(nn.Module):
-    """A user's model that connects an encoder and a decoder. Both have names such as layers.0.norm1."""
+    """A user's model that connects an encoder and a decoder. Both contain names such as layers.0.norm1."""
 
     def __init__(self, inside):
         super().__init__()
@@ -81,7 +81,8 @@ def whole():
 
 
 def patterns():
-    """Checks names with "*": norm2 of the decoder only, and the keys and values of all its layers."""
+    """Checks patterns with "*". They select norm2 in the decoder only, and the keys and values of all decoder
+    layers."""
     torch.manual_seed(3)
     pair = randomized(Pair(transformer()))
     parts = [f"decoder.layers.*.multihead_attn.{part}" for part in ("key", "value")]
@@ -100,7 +101,7 @@ def patterns():
 
 
 def other_widths():
-    """Checks an attention whose keys and values are 6 wide and its queries 8, with and without biases."""
+    """Checks attention with keys and values of width 6 and queries of width 8, with and without biases."""
     torch.manual_seed(4)
 
     class Cross(nn.Module):

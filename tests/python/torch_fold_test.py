@@ -1,4 +1,5 @@
-"""fold() of foldgrad_torch: the folded model gives the same outputs and keeps the normalizers that cannot be folded."""
+"""Tests fold() of foldgrad_torch: the folded model must compute the same outputs and keep the normalizers that
+cannot be folded."""
 import copy
 
 from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
@@ -10,12 +11,13 @@ from foldgrad_torch.channel_norm import ChannelNorm  # noqa: E402
 from torch import nn  # noqa: E402
 from torch_blocks import GPT_READERS, VIT_READERS, Vit, gpt, vit  # noqa: E402
 
-# For sums of about 30 products in f64, in several layers, with normalizers that scale by 1/30 to 30.
+# Allows for sums of about 30 products in f64, in several layers, with normalizers that scale by 1/30 to 30.
 TOLERANCE = 1e-11
 
 
 def randomized(model):
-    """Imitates training: all parameters are random, running values from 1e-3 to 1e3, counters beyond the warm-up."""
+    """Imitates training: draws all parameters at random, running values from 1e-3 to 1e3, and sets counters beyond
+    the warm-up."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.dim() > 1 else 1))
@@ -27,7 +29,7 @@ def randomized(model):
 
 
 def same_outputs(what, model, *inputs, done, refused=(), **options):
-    """Folds the model and checks that its outputs stay the same, within TOLERANCE of the largest."""
+    """Folds the model and checks that outputs change by at most TOLERANCE times the largest output."""
     before = copy.deepcopy(model.state_dict())
     folded, report = fold(model, **options)
     expect(list(report.done) == list(done) and list(report.refused) == list(refused), f"{what}:\n{report}")
@@ -35,14 +37,16 @@ def same_outputs(what, model, *inputs, done, refused=(), **options):
         want, got = model(*inputs), folded(*inputs)
     off = ((got - want).abs().max() / want.abs().max()).item()
     expect(off <= TOLERANCE, f"{what}: folded and unfolded differ by {off:.1e} of the largest output")
-    expect(all(torch.equal(value, before[name]) for name, value in model.state_dict().items()), f"{what}: the original")
+    expect(all(torch.equal(value, before[name]) for name, value in model.state_dict().items()),
+           f"{what}: fold() changed the original")
     left = sum(isinstance(module, (ChannelNorm, nn.LayerNorm)) for module in folded.modules())
-    expect(left == len(report.refused), f"{what}: normalizers are left")
+    expect(left == len(report.refused), f"{what}: the folded model has {left} normalizers")
     return folded, report
 
 
 def encoders():
-    """Checks that pre-norm layers fold, with and without a mask, and that the last norm folds if a layer follows it."""
+    """Checks that pre-norm layers fold, and that the last norm folds if a layer follows it. Outputs are also
+    compared with padding."""
     for kind in (UN, MABN, PNStar):
         for bias in (True, False):
             torch.manual_seed(1)
@@ -56,8 +60,9 @@ def encoders():
             expect(report.done["layers.1.norm1"] == "into layers.1.self_attn", report.done["layers.1.norm1"])
             padding = torch.arange(5) >= torch.tensor([[5], [3], [4]])
             want, got = (m(x, src_key_padding_mask=padding) for m in (encoder, folded))
-            expect(largest_difference(got, want) <= TOLERANCE, "with padding and gradients")
-            expect((folded.layers[0].self_attn.in_proj_bias is not None) == bias, "a bias is made where B is not 0")
+            expect(largest_difference(got, want) <= TOLERANCE, "outputs differ with padding and gradients")
+            expect((folded.layers[0].self_attn.in_proj_bias is not None) == bias,
+                   "fold() must add a bias exactly if B is not 0")
             classifier = nn.Sequential(encoder, nn.Dropout(), nn.Linear(8, 3).double()).eval()
             same_outputs("classifier", classifier, x, done=["0." + site for site in sites] + ["0.norm"])
             layer = copy.deepcopy(encoder.layers[0])
@@ -65,7 +70,8 @@ def encoders():
 
 
 def biases_are_made():
-    """Checks that a linear layer without a bias gets one for B. Attention does not, as it has all biases or none."""
+    """Checks that a linear layer without a bias gets one for B. Attention does not, since it has either all biases
+    or none."""
     torch.manual_seed(2)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True, bias=False)
     layer.norm1, layer.norm2 = UN(8), UN(8)
@@ -88,11 +94,11 @@ def models_of_others():
     expect("lm_head shares parameters with another layer" in report.refused["ln_f"], report.refused["ln_f"])
     of_text.lm_head.weight = nn.Parameter(of_text.lm_head.weight.clone())
     folded, _ = same_outputs("gpt untied", of_text, ids, done=sites + ["ln_f"], readers=GPT_READERS)
-    expect(folded.lm_head.bias is not None, "B of the last normalizer")
+    expect(folded.lm_head.bias is not None, "lm_head must get B of the last normalizer as its bias")
 
 
 def sequences():
-    """Checks norm -> layer, for a linear layer and every kind of convolution."""
+    """Checks that a normalizer folds into the next layer, for a linear layer and every kind of convolution."""
     torch.manual_seed(4)
     x = torch.randn(2, 6, 7, dtype=torch.float64)
     image = torch.randn(2, 6, 7, 5, dtype=torch.float64)
@@ -158,7 +164,7 @@ def refusals():
     with torch.no_grad():
         broken.weight[3] = float("nan")
     _, report = fold(model, {"both.a": "both.c", "both.b": "both.c"})
-    expect(list(report.done) == ["good.0"], f"only one can be folded:\n{report}")
+    expect(list(report.done) == ["good.0"], f"only good.0 can be folded:\n{report}")
     wanted = {f"{name}.{site}": reason for name, (_, refused) in parts.items() for site, reason in refused.items()}
     expect(report.refused.keys() == wanted.keys(), f"{report.refused.keys() ^ wanted.keys()}:\n{report}")
     for name, reason in wanted.items():
@@ -185,24 +191,26 @@ def errors():
 
 
 def precision_and_warm_up():
-    """Checks that folding rounds products once, warns in the warm-up, and keeps the original in training mode."""
+    """Checks that folding rounds products only once, warns during the warm-up, and leaves the original in training
+    mode."""
     torch.manual_seed(6)
     for dtype in (torch.float32, torch.bfloat16):
         model = randomized(nn.Sequential(UN(8), nn.Linear(8, 5))).to(dtype)
         folded, _ = fold(model)
         model.double()
         A, B = model[0].affine()
-        expect(torch.equal(folded[1].weight, (model[1].weight * A).to(dtype)), f"{dtype}: W diag(A) is rounded once")
+        expect(torch.equal(folded[1].weight, (model[1].weight * A).to(dtype)),
+               f"{dtype}: W diag(A) must be rounded only once")
         bias = (model[1].bias + model[1].weight @ B).to(dtype)
-        # In another order, a sum may be rounded to a neighbouring number.
+        # A sum in another order may be rounded to an adjacent number.
         expect(largest_difference(folded[1].bias, bias) <= torch.finfo(dtype).eps and folded[1].bias.dtype == dtype,
-               f"{dtype}: b + W B")
+               f"{dtype}: the bias must be b + W B")
     model = nn.Sequential(UN(8, warmup=10), nn.Linear(8, 5), MABN(5, warmup=0), nn.Linear(5, 5))
     made = []
     told = warnings_of(lambda: made.append(fold(model)[0]))
     expect(len(told) == 1 and told[0].endswith("1 normalizers have not reached the first iteration that uses averages: "
                                                "0 is at 0 of 10"), f"{told}")
-    expect(model.training and model[0].training and not made[0].training, "training mode")
+    expect(model.training and model[0].training and not made[0].training, "training modes are wrong")
 
 
 run_tests(__name__, "folded models compute what the unfolded ones do", encoders, biases_are_made, models_of_others,

@@ -1,5 +1,5 @@
-"""foldgrad_torch under torch.func.grad and torch.vmap gives the gradients and state of backward(). The operations for
-CPUs agree with those for other devices."""
+"""Checks that foldgrad_torch computes the same gradients and state under torch.func.grad and torch.vmap as with
+backward(), and that the code for CPUs agrees with the code for other devices."""
 import copy
 import math
 from functools import partial
@@ -31,7 +31,7 @@ def backward_steps(model, steps):
 
 
 def in_grad():
-    """Checks torch.func.grad in training. It writes the module's buffers, or the buffers given as an argument."""
+    """Checks torch.func.grad in training, with the module's buffers and with buffers passed as an argument."""
     for kind in (UN, MABN, PNStar):
         for given in (False, True):
             model = torch.nn.Sequential(kind(4, warmup=3, **DOUBLE), torch.nn.Linear(4, 4, **DOUBLE))
@@ -49,11 +49,13 @@ def in_grad():
                 off = max(largest_difference(got[name], wanted[step][name]) for name in got)
                 expect(off <= 1e-14, f"{kind.__name__}, step {step}: gradients differ by {off:.1e}")
             for name, value in model.named_buffers():
-                expect(largest_difference(buffers[name].double(), value.double()) <= 1e-14, f"{kind.__name__}: {name}")
+                expect(largest_difference(buffers[name].double(), value.double()) <= 1e-14,
+                       f"{kind.__name__}: {name} differs")
 
 
 def mapped():
-    """Checks that vmap trains the models of an ensemble at once and refuses separate statistics for each example."""
+    """Checks that vmap trains all models of an ensemble at once and refuses to compute separate statistics for each
+    example."""
     models = [torch.nn.Sequential(UN(4, warmup=3, **DOUBLE), torch.nn.Linear(4, 4, **DOUBLE)) for _ in range(3)]
     copies = copy.deepcopy(models)
     wanted = [backward_steps(model, 8)[-1] for model in models]
@@ -67,28 +69,28 @@ def mapped():
         got = vmap(grad(loss))(parameters, buffers)
     for i, model in enumerate(models):
         for name in got:
-            expect(largest_difference(got[name][i], wanted[i][name]) <= 1e-13, f"model {i}: {name}")
+            expect(largest_difference(got[name][i], wanted[i][name]) <= 1e-13, f"model {i}: {name} differs")
         for name, value in model.named_buffers():
-            expect(largest_difference(buffers[name][i].double(), value.double()) <= 1e-13, f"model {i}: {name}")
+            expect(largest_difference(buffers[name][i].double(), value.double()) <= 1e-13, f"model {i}: {name} differs")
     norm = UN(4, **DOUBLE)
     expect_error(RuntimeError, "torch.vmap would compute separate statistics for each example",
                  lambda: vmap(norm)(inputs(1, 5, 6, 4)))
     norm.eval()
-    expect(torch.equal(vmap(norm)(inputs(1, 5, 6, 4)), norm(inputs(1, 5, 6, 4))), "vmap at inference")
+    expect(torch.equal(vmap(norm)(inputs(1, 5, 6, 4)), norm(inputs(1, 5, 6, 4))), "vmap differs at inference")
 
 
 def sums():
-    """Compares sums of many rows in f32 with f64. However many rows there are, the error is that of 2,048 additions."""
+    """Compares sums over rows in f32 with f64. The error must be that of 2,048 additions for any number of rows."""
     for rows in (1, 2048, 2049, 50000):
         a, b = (inputs(seed, rows, 3).square().float() for seed in (1, 2))
         for got, want in zip(column_sums(a, b), ((a.double() * b.double()).sum(0), a.double().sum(0))):
-            expect(((got - want).abs() / want).max() <= 4e-6, f"sums of {rows} rows")
+            expect(((got - want).abs() / want).max() <= 4e-6, f"wrong sums of {rows} rows")
 
 
 def on_host():
-    """Checks that the path for CPUs, which reads decisions on the host, computes the same as the path for GPUs, also
-    with outliers and with inputs and gradients that are not finite. A patch of eager_cpu makes this CPU take the other
-    path."""
+    """Checks that the code for CPUs computes the same as the code for GPUs. Only the code for CPUs reads decisions
+    on the host. Some inputs are outliers, and some inputs and gradients are not finite. A patch of eager_cpu makes
+    this CPU run the code for GPUs."""
     un = [partial(UN, window=3, warmup=4, filtration=True, **options) for options in (
         {}, {"flag_low": False, "granularity": "layer_any"}, {"granularity": "channel", "hold_on_skip": True},
         {"flag_low": False, "granularity": "layer_sum"})]
@@ -109,9 +111,10 @@ def on_host():
                     gradients = torch.autograd.grad(y, (x, norm.weight, norm.bias), dy)
                 results.append([y, *gradients, *norm.buffers()])
             for got, want in zip(*results):
-                expect(torch.allclose(got, want, rtol=1e-12, atol=1e-12, equal_nan=True), f"{norms[0]}: pass {t}")
+                expect(torch.allclose(got, want, rtol=1e-12, atol=1e-12, equal_nan=True),
+                       f"{norms[0]}: the paths differ in pass {t}")
             skips.add(int(norms[0].skips))
-        expect(len(skips) >= (5 if kind in un else 3), f"{norms[0]}: only {max(skips)} skips")
+        expect(len(skips) >= (5 if kind in un else 3), f"{norms[0]}: too few skips, {max(skips)}")
 
 
 run_tests(__name__, "foldgrad_torch works under torch.func", in_grad, mapped, sums, on_host)

@@ -1,4 +1,5 @@
-"""UN, MABN and PNStar of foldgrad_torch: gradients, state and its precision, and passes that must not count."""
+"""Tests UN, MABN and PNStar of foldgrad_torch: gradients, the state and its precision, and passes that must not
+count."""
 from setting import expect, expect_error, largest_difference, require, run_tests, warnings_of
 
 require("torch")
@@ -12,7 +13,7 @@ MASK = torch.tensor([[True, True, False], [True, False, False]])
 
 
 def trained(norm, passes=8):
-    """Returns the normalizer after some iterations on random numbers of changing scale."""
+    """Trains the normalizer on random numbers of varying scale, and returns it."""
     torch.manual_seed(1)
     for _ in range(passes):
         x = torch.randn(2, 3, len(norm.weight), dtype=norm.weight.dtype) * (0.5 + torch.rand(()))
@@ -30,8 +31,8 @@ def same(a, b):
 
 
 def warm_up_is_exact():
-    """Checks that dx equals autograd's for the plain formula, with a mask and three forward passes before any backward
-    pass."""
+    """Checks that dx equals the gradient that autograd computes for the plain formula. There is a mask, and three
+    forward passes precede all backward passes."""
     torch.manual_seed(3)
     norm = UN(4, warmup=100, **DOUBLE)
     inputs = [torch.randn(2, 3, 4, **DOUBLE, requires_grad=True) for _ in range(3)]
@@ -43,18 +44,18 @@ def warm_up_is_exact():
         copy = x.detach().clone().requires_grad_()
         z = copy / (copy[MASK].square().mean(0) + norm.eps).sqrt()
         (z * norm.weight + norm.bias).backward(dy)
-        expect(largest_difference(x.grad, copy.grad) <= 1e-13, f"forward pass {i + 1}: dx is not the gradient")
+        expect(largest_difference(x.grad, copy.grad) <= 1e-13, f"forward pass {i + 1}: dx must be the exact gradient")
         G.append((i, (dy * z).sum((0, 1)) / MASK.sum()))
     psi = torch.zeros(4, **DOUBLE)
     for i, g in G:
-        expect(largest_difference(norm.win_g[i + 1], g) <= 1e-13, f"forward pass {i + 1}: its row of win_g")
+        expect(largest_difference(norm.win_g[i + 1], g) <= 1e-13, f"forward pass {i + 1}: wrong row of win_g")
         psi = 0.9 * psi + 0.1 * g
-    expect(largest_difference(norm.psi_ema, psi) <= 1e-13, "psi_ema goes by the order of backward passes")
+    expect(largest_difference(norm.psi_ema, psi) <= 1e-13, "psi_ema must follow the order of backward passes")
 
 
 def gradients():
-    """Checks gradients by finite differences: all of them in the warm-up and at inference, after the warm-up only the
-    parameters', as dx is not exact then."""
+    """Checks gradients by finite differences: all gradients in the warm-up and at inference. After the warm-up dx is
+    not exact, so only the parameters' gradients are checked."""
     torch.manual_seed(4)
     for kind in (UN, MABN, PNStar):
         for bias in (True, False):
@@ -67,22 +68,22 @@ def gradients():
                 return torch.func.functional_call(norm, values, (x, MASK))
 
             state = {}
-            expect(gradcheck(y, (x, *parameters)), f"{kind.__name__}: warm-up")
+            expect(gradcheck(y, (x, *parameters)), f"{kind.__name__}: wrong gradients in the warm-up")
             norm.warmup = 0
             trained(norm)
 
-            def frozen(*parameters):  # finite differences need the same state each time
+            def frozen(*parameters):  # finite differences need the same state in each call
                 state.update(buffers(norm))
                 return y(x.detach(), *parameters)
 
-            expect(gradcheck(frozen, parameters), f"{kind.__name__}: parameters after the warm-up")
+            expect(gradcheck(frozen, parameters), f"{kind.__name__}: wrong gradients after the warm-up")
             norm.eval()
-            expect(gradcheck(y, (x, *parameters)), f"{kind.__name__}: inference")
+            expect(gradcheck(y, (x, *parameters)), f"{kind.__name__}: wrong gradients at inference")
 
 
 def state():
-    """Checks that inference is affine and writes no state, that a copy with the same state_dict continues bit for bit,
-    and that an infinite input stays out of the state."""
+    """Checks that inference is affine and writes no state, that a copy with the same state_dict continues with the
+    same bits, and that an infinite input does not enter the state."""
     torch.manual_seed(4)
     norm, x = trained(UN(3, warmup=2, window=2), 5), torch.randn(20, 3)
     before = buffers(norm)
@@ -90,35 +91,36 @@ def state():
     y = norm(x)
     expect(same(buffers(norm), before), "inference wrote state")
     A = norm.weight / (norm.run_var + norm.eps).sqrt()
-    expect(largest_difference(y, x * A + norm.bias) <= 1e-6, "inference is x A + bias")
+    expect(largest_difference(y, x * A + norm.bias) <= 1e-6, "inference must be x A + bias")
     other = UN(3, warmup=2, window=2)
     other.load_state_dict(norm.state_dict())
-    expect(torch.equal(other.train()(x), norm.train()(x)), "a copy goes on otherwise")
+    expect(torch.equal(other.train()(x), norm.train()(x)), "a copy with the same state_dict computes other numbers")
     broken = x.clone()
     broken[4, 1] = float("inf")
-    for mask in (None, torch.arange(20) != 4):  # infinite in q; then infinite padding, in the sum of G
+    for mask in (None, torch.arange(20) != 4):  # first q is infinite; then only padding is, which enters G's sum
         norm(broken, mask).sum().backward()
-        expect(all(value.isfinite().all() for value in norm.state_dict().values()), "an infinite input is in a buffer")
-    expect(norm.skips == 1 and norm.iters == 8, "a held step is counted")
+        expect(all(value.isfinite().all() for value in norm.state_dict().values()),
+               "an infinite input has entered a buffer")
+    expect(norm.skips == 1 and norm.iters == 8, "a held step must count as a skip and as an iteration")
     norm.reset_iterations()
-    expect(norm.iters == 0, "reset_iterations")
+    expect(norm.iters == 0, "reset_iterations() must set iters to 0")
 
 
 def longest_hold():
-    """Checks that hold_on_skip keeps 32 outliers in a row out of run_var; the 33rd enters it."""
+    """Checks that hold_on_skip keeps 32 consecutive outliers out of run_var, and that the 33rd enters it."""
     norm = UN(2, window=3, warmup=0, filtration=True, hold_on_skip=True)
     for _ in range(10):
         norm(torch.ones(4, 2))
     before = norm.run_var.clone()
     for _ in range(32):
         norm(torch.full((4, 2), 5.0))
-    expect(norm.skips == 32 and torch.equal(norm.run_var, before), "32 outliers in a row are held")
+    expect(norm.skips == 32 and torch.equal(norm.run_var, before), "32 consecutive outliers must be held")
     norm(torch.full((4, 2), 5.0))
-    expect(torch.allclose(norm.run_var, 0.9 * before + 0.1 * 25), "the 33rd is averaged")
+    expect(torch.allclose(norm.run_var, 0.9 * before + 0.1 * 25), "the 33rd outlier must enter the average")
 
 
 def held_channels():
-    """Checks that a channel with an infinite element normalizes its other elements with the running values."""
+    """Checks that running values normalize the finite elements of a channel that has an infinite element."""
     for kind, psi in ((UN, "psi_ema"), (PNStar, "psi_ema"), (MABN, None)):
         norm = trained(kind(2, warmup=2, **DOUBLE))
         before, x, dy = buffers(norm), torch.randn(6, 2, **DOUBLE), torch.randn(6, 2, **DOUBLE)
@@ -128,9 +130,9 @@ def held_channels():
         y.backward(dy)
         root, others = (before["run_var"][0] + norm.eps).sqrt(), torch.arange(6) != 3
         z = x.detach()[others, 0] / root
-        expect(largest_difference(y[others, 0], z) <= 1e-14, f"{kind.__name__}: y of a held channel")
+        expect(largest_difference(y[others, 0], z) <= 1e-14, f"{kind.__name__}: wrong y in a held channel")
         wanted = (dy[others, 0] - z * (before[psi][0] if psi else 0)) / root
-        expect(largest_difference(x.grad[others, 0], wanted) <= 1e-14, f"{kind.__name__}: dx of a held channel")
+        expect(largest_difference(x.grad[others, 0], wanted) <= 1e-14, f"{kind.__name__}: wrong dx in a held channel")
 
 
 def channels_at_axis_1():
@@ -145,22 +147,23 @@ def channels_at_axis_1():
                 y = norm(x) if norm is last else norm(x.movedim(-1, 1)).movedim(1, -1)
                 y.backward(torch.randn(2, 3, 4, 5, **DOUBLE))
                 norm.results += [y, x.grad]
-        # The two may add in different orders.
-        expect(all(largest_difference(a, b) <= 1e-13 for a, b in zip(last.results, first.results)), "dim=1")
+        # The two normalizers may add in different orders.
+        expect(all(largest_difference(a, b) <= 1e-13 for a, b in zip(last.results, first.results)),
+               "dim=1 changes results")
 
 
 def precision():
-    """Checks that the state stays in f32 when parameters become 16 bits wide, and that it equals the state of an f32
-    normalizer with the same inputs."""
+    """Checks that the state stays in f32 when the parameters become bf16 or f16, and that it equals the state of an
+    f32 normalizer with the same inputs."""
     for convert in (lambda n: n.bfloat16(), lambda n: n.half(), lambda n: n.to(torch.bfloat16)):
         norm = trained(UN(3, warmup=2))
         before = buffers(norm)
         convert(norm)
         expect(same(buffers(norm), before) and norm.run_var.dtype == torch.float32, "a conversion changed the state")
-        expect(norm.weight.dtype.itemsize == 2, "the parameters are to be converted")
-    expect(trained(UN(3)).double().run_var.dtype == torch.float64, "double() is for the state too")
+        expect(norm.weight.dtype.itemsize == 2, "the parameters must be converted")
+    expect(trained(UN(3)).double().run_var.dtype == torch.float64, "double() must convert the state, too")
     low, wide = UN(3, warmup=2, dtype=torch.bfloat16), UN(3, warmup=2)
-    expect(low.run_var.dtype == torch.float32, "made in bf16")
+    expect(low.run_var.dtype == torch.float32, "the state of a bf16 normalizer must be f32")
     torch.manual_seed(7)
     with torch.no_grad():
         low.weight.copy_(torch.randn(3))
@@ -170,17 +173,17 @@ def precision():
         for norm in (low, wide):
             y = norm(x.to(norm.weight.dtype))
             y.backward(dy.to(y.dtype))
-        expect(y.dtype == torch.float32 and low(x).dtype == torch.bfloat16 == low.weight.grad.dtype, "dtype of y")
-        wide(x.float())  # because `low` made a second pass above
-    expect(same(buffers(low), buffers(wide)), "statistics of the same inputs differ by dtype")
+        expect(y.dtype == torch.float32 and low(x).dtype == torch.bfloat16 == low.weight.grad.dtype, "wrong dtype")
+        wide(x.float())  # matches the second pass of `low` above
+    expect(same(buffers(low), buffers(wide)), "the parameters' dtype changes the state")
     with torch.autocast("cpu", torch.bfloat16):
         y = wide(torch.nn.functional.linear(torch.randn(4, 3), torch.randn(3, 3)))
-    expect(y.dtype == torch.bfloat16 and wide.run_var.dtype == torch.float32, "autocast")
+    expect(y.dtype == torch.bfloat16 and wide.run_var.dtype == torch.float32, "wrong dtype under autocast")
 
 
 def passes_that_do_not_count():
-    """Checks that a training pass without gradients computes what the next iteration does, warns, and writes no state,
-    and that a pass repeated by checkpointing raises an error."""
+    """Checks that a training pass without gradients warns, computes what the next iteration computes, and writes no
+    state. Also checks that a pass which checkpointing repeats raises an error."""
     for kind in (UN, MABN, PNStar):
         norm, x = trained(kind(3, warmup=2)), torch.randn(4, 3)
         before, seen = buffers(norm), []
@@ -192,7 +195,8 @@ def passes_that_do_not_count():
         told = warnings_of(without_gradients)
         expect(len(told) == 1 and "without gradients is not an iteration" in told[0], f"no warning: {told}")
         expect(same(buffers(norm), before), "a pass without gradients wrote state")
-        expect(torch.equal(seen[0], norm(x)) and norm.iters == 9, "it computes as the next iteration")
+        expect(torch.equal(seen[0], norm(x)) and norm.iters == 9,
+               "a pass without gradients must compute what the next iteration computes")
     x = torch.randn(4, 3, requires_grad=True)
     for reentrant in (True, False):
         norm = UN(3)
@@ -201,36 +205,38 @@ def passes_that_do_not_count():
         expect_error(RuntimeError, "activation checkpointing repeats this forward pass", y[0].sum().backward)
     norm, layer = UN(3), torch.nn.Linear(3, 3)
     checkpoint(layer, norm(x), use_reentrant=False).sum().backward()
-    expect(norm.iters == 1 and norm.win_g.any(), "what the message advises")
+    expect(norm.iters == 1 and norm.win_g.any(), "the message's advice must work")
 
 
 def warm_up():
     model = torch.nn.Sequential(UN(3, warmup=4), torch.nn.Linear(3, 3), MABN(3, warmup=20, window=6))
-    expect(not warnings_of(model.eval), "a new model put to eval() is no mistake")
+    expect(not warnings_of(model.eval), "a new model's eval() must not warn")
     model.train()
     for _ in range(5):
         model(torch.randn(4, 3)).sum().backward()
     rows = warm_up_report(model)
-    expect(rows == [("0", 5, 5), ("2", 5, 20)] and [row.over for row in rows] == [True, False], f"report: {rows}")
+    expect(rows == [("0", 5, 5), ("2", 5, 20)] and [row.over for row in rows] == [True, False], f"wrong report: {rows}")
     told = warnings_of(lambda: [model.eval(), model.train(), model(torch.randn(4, 3)), model.eval()])
-    expect(len(told) == 1 and told[0].startswith("MABN: inference before iteration 20"), f"told once: {told}")
+    expect(len(told) == 1 and told[0].startswith("MABN: inference before iteration 20"),
+           f"there must be one warning: {told}")
     told = warnings_of(lambda: model(torch.randn(4, 3)))
-    expect(len(told) == 1 and told[0].startswith("MABN: inference before iteration 20"), f"by use: {told}")
-    expect(issubclass(WarmUpWarning, UserWarning), "a category of its own, to be filtered")
-    expect(not warnings_of(lambda: model.eval()), "it was in eval() already")
+    expect(len(told) == 1 and told[0].startswith("MABN: inference before iteration 20"), f"use must warn once: {told}")
+    expect(issubclass(WarmUpWarning, UserWarning), "users must be able to filter WarmUpWarning")
+    expect(not warnings_of(lambda: model.eval()), "eval() must not warn again")
 
 
 def inference_without_statistics():
-    """Checks that inference at iteration 0 warns, also if exported or traced, but not with a loaded trained state."""
+    """Checks that inference at iteration 0 warns, also during export and tracing, but not if a trained state has
+    been loaded."""
     model, x = torch.nn.Sequential(UN(3, warmup=4), torch.nn.ReLU()).eval(), torch.randn(4, 3)
     for use in (lambda: model(x), lambda: torch.export.export(model, (x,)), lambda: torch.jit.trace(model, x)):
         told = [text for text in warnings_of(use) if text.startswith("UN: ")]
         expect(len(told) == 1 and "without statistics, at iteration 0" in told[0], f"no warning: {told}")
     trained_state = torch.nn.Sequential(trained(UN(3, warmup=4))).state_dict()
     model.load_state_dict(trained_state)
-    expect(not warnings_of(lambda: model(x)), "the loaded state is trained")
+    expect(not warnings_of(lambda: model(x)), "a loaded, trained state must not warn")
     model[0].reset_iterations()
-    expect(not warnings_of(lambda: model(x)), "it has statistics after reset_iterations")
+    expect(not warnings_of(lambda: model(x)), "reset_iterations() must keep the statistics")
 
 
 def errors():

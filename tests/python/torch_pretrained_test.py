@@ -1,5 +1,5 @@
-"""Models with running statistics and trained weights. BatchNorm folds, also in timm's models, and replace_norms() takes
-over its statistics. calibrate() computes statistics. Models can be folded after a training pass."""
+"""Tests models with running statistics and trained weights. BatchNorm must fold, also in timm's models, and
+replace_norms() must take over its statistics. Also tests calibrate(), and fold() after a training pass."""
 import copy
 import importlib.util
 
@@ -16,7 +16,7 @@ DOUBLE = {"dtype": torch.float64}
 
 
 def pretrained(model):
-    """Imitates a pretrained model: random statistics and weights, one variance of 0 in each BatchNorm."""
+    """Imitates a pretrained model: makes statistics and weights random, and one variance in each BatchNorm 0."""
     with torch.no_grad():
         for module in model.modules():
             if isinstance(getattr(module, "running_var", None), torch.Tensor):
@@ -38,7 +38,8 @@ def folds(what, model, x, done, refused=(), **options):
 
 
 def sequences():
-    """Checks that a normalizer folds into the next layer, or into the one before if the next pads or is nonlinear."""
+    """Checks that a normalizer folds into the next layer, or into the previous layer if the next pads or is
+    nonlinear."""
     torch.manual_seed(1)
     x, image = torch.randn(5, 6, **DOUBLE), torch.randn(2, 6, 7, 8, **DOUBLE)
     conv = {"groups": 2, "bias": False}
@@ -55,7 +56,8 @@ def sequences():
             ("eps", [nn.BatchNorm1d(6, eps=0.001, momentum=0.0), nn.Linear(6, 3)], x, {"0": "into 1"}),
             ("instance", [nn.InstanceNorm2d(6, affine=True, track_running_stats=True), nn.Conv2d(6, 3, 1)], image,
              {"0": "into 1"})]:
-        expect(folds(what, pretrained(nn.Sequential(*parts)), inputs, done).done == done, f"{what}: where to")
+        expect(folds(what, pretrained(nn.Sequential(*parts)), inputs, done).done == done,
+               f"{what}: folded into the wrong layer")
     back = nn.Sequential(nn.Conv2d(6, 4, 3), UN(4, dim=1, dtype=torch.float64), nn.ReLU()).double()
     for _ in range(3):
         back(image).sum().backward()
@@ -63,13 +65,14 @@ def sequences():
 
 
 def different_axes():
-    """Checks normalizers next to layers whose channels may be on another axis. All axes have 6 elements."""
+    """Checks normalizers next to layers whose channels may be on a different axis. All axes have 6 elements."""
     torch.manual_seed(7)
     x, square, cube = (torch.randn(*[6] * axes, **DOUBLE) for axes in (2, 3, 4))
     norm, linear, conv = (lambda: nn.BatchNorm1d(6)), (lambda: nn.Linear(6, 6)), (lambda: nn.Conv1d(6, 6, 1))
     un = UN(6, dim=1, dtype=torch.float64)
     un.iters.fill_(10 ** 6)
-    # The number of axes of x decides if a BatchNorm1d and its layer have the same channels; the folded model checks it.
+    # A BatchNorm1d and its layer have the same channels only for some numbers of axes of x. The folded model must check
+    # this number.
     for what, parts, right, wrong in [
             ("into nn.Linear", [norm(), linear()], x, square), ("back into nn.Linear", [linear(), norm()], x, square),
             ("into nn.Conv1d", [norm(), conv()], square, x), ("back into nn.Conv1d", [conv(), norm()], square, x),
@@ -91,7 +94,7 @@ def different_axes():
 
 
 class Crepe(nn.Module):
-    """The pattern of torchcrepe: activation, BatchNorm, pooling, padding in forward()."""
+    """Has torchcrepe's pattern in forward(): activation, BatchNorm, pooling, padding."""
 
     def __init__(self):
         super().__init__()
@@ -106,7 +109,7 @@ class Crepe(nn.Module):
 
 
 class Block(nn.Module):
-    """A residual block. The output of conv1 goes to bn1 and to the sum, so bn1 cannot be folded into conv1."""
+    """A residual block. Both bn1 and the sum read the output of conv1, so bn1 cannot be folded into conv1."""
 
     def __init__(self):
         super().__init__()
@@ -119,7 +122,7 @@ class Block(nn.Module):
 
 
 def by_graph():
-    """Checks modules with their own forward(): refusals, and the effect of `writers`."""
+    """Checks modules that define forward(): which normalizers are refused, and the effect of `writers`."""
     torch.manual_seed(2)
     x = torch.randn(2, 1, 16, 2, **DOUBLE)
     model = pretrained(Crepe())
@@ -129,7 +132,7 @@ def by_graph():
     expect("relu reads it" in report.refused["bn1"] and report.done["bn2"] == "back into conv2", f"{report}")
 
     class Branching(nn.Module):
-        """Its control flow depends on values, so it has no graph, but the block inside has one."""
+        """Control flow depends on values, so this module cannot be traced, but its block can."""
 
         def __init__(self):
             super().__init__()
@@ -147,9 +150,10 @@ def by_graph():
 
 
 def of_timm():
-    """Checks fold() and replace_norms() on timm's models: outputs stay, and every normalizer is done or refused."""
+    """Checks fold() and replace_norms() on timm's models. Outputs must stay the same, and every normalizer must be
+    done or refused."""
     if not importlib.util.find_spec("timm"):
-        return print("timm's models are left out, there is no timm")
+        return print("timm's models are skipped, since there is no timm")
     import timm
     torch.manual_seed(3)
     for name, size, count, refused in [("resnet10t", 32, 14, 0), ("efficientnet_b0", 32, 49, 0),
@@ -164,57 +168,63 @@ def of_timm():
         if name == "resnet10t":
             replaced = copy.deepcopy(model)
             replace_norms(replaced)
-            expect(((replaced(x) - want).abs().max() / want.abs().max()).item() <= 1e-9, f"{name}: replaced")
+            expect(((replaced(x) - want).abs().max() / want.abs().max()).item() <= 1e-9,
+                   f"{name}: replace_norms() changed the outputs")
         else:
             expect_error(ValueError, "bn1 " if name[0] == "e" else "", lambda: replace_norms(copy.deepcopy(model)))
     model = timm.models.convnext.ConvNeXt(depths=(1, 1, 1, 1), dims=(8, 12, 16, 20), num_classes=5)
-    expect(len(replace_norms(model, where=lambda name, norm: "stem" in name).done) == 1, "one by its name")
+    expect(len(replace_norms(model, where=lambda name, norm: "stem" in name).done) == 1,
+           "`where` must select one normalizer by its name")
     over_axis_1 = {"head.norm", *(f"stages.{i}.downsample.0" for i in (1, 2, 3))}
     report = replace_norms(copy.deepcopy(model), dim=1)
-    expect(set(report.done) == over_axis_1 and len(report.refused) == 4, f"those over axis 1 alone:\n{report}")
+    expect(set(report.done) == over_axis_1 and len(report.refused) == 4,
+           f"only norms over axis 1 must be replaced:\n{report}")
     report = replace_norms(model)
-    expect(len(report.done) == 8 and not report.refused, f"ConvNeXt:\n{report}")
+    expect(len(report.done) == 8 and not report.refused, f"all 8 normalizers must be replaced:\n{report}")
     model(torch.randn(1, 3, 32, 32)).sum().backward()
 
 
 def taken_over():
-    """Checks that replace_norms keeps a BatchNorm's results at inference and its parameter objects."""
+    """Checks that replace_norms() keeps a BatchNorm's parameter objects and its outputs at inference."""
     torch.manual_seed(4)
     image = torch.randn(3, 6, 5, 5, **DOUBLE)
     for kind in (UN, MABN):
         model = pretrained(nn.Sequential(nn.Conv2d(6, 4, 3), nn.BatchNorm2d(4, eps=1e-3), nn.ReLU()))
         norm, want = model[1], model(image)
         replace_norms(model, kind)
-        expect(model[1].weight is norm.weight and model[1].bias is norm.bias, "the parameters stay the same objects")
+        expect(model[1].weight is norm.weight and model[1].bias is norm.bias,
+               "the parameters must stay the same objects")
         moment = norm.running_var + norm.running_mean ** 2
-        expect(largest_difference(model[1].run_var, moment) <= 1e-15, "run_var is the second moment")
+        expect(largest_difference(model[1].run_var, moment) <= 1e-15, "run_var must be the second moment")
         got = []
-        expect(not warnings_of(lambda: got.append(model(image))), "it has statistics")
-        expect(largest_difference(got[0], want) <= 1e-12, f"{kind.__name__}: inference is what it was")
+        expect(not warnings_of(lambda: got.append(model(image))), "a model with statistics must not warn")
+        expect(largest_difference(got[0], want) <= 1e-12, f"{kind.__name__}: replace_norms() changed inference")
         warnings_of(lambda: folds("taken over", model, image, ["1"]))
     fresh = nn.Sequential(nn.BatchNorm2d(4, eps=1e-3))
     replace_norms(fresh)
-    expect((fresh[0].weight == 1).all() and not fresh[0].bias.any() and (fresh[0].run_var == 1).all(), "untrained")
-    expect("without statistics, at iteration 0" in warnings_of(lambda: fresh.eval()(image[:, :4].float()))[0], "warns")
+    expect((fresh[0].weight == 1).all() and not fresh[0].bias.any() and (fresh[0].run_var == 1).all(),
+           "wrong start values")
+    expect("without statistics, at iteration 0" in warnings_of(lambda: fresh.eval()(image[:, :4].float()))[0],
+           "no warning")
 
 
 def calibrated():
-    """Checks that run_var becomes the mean of the batches' mean squares, and that nothing else changes."""
+    """Checks that calibrate() sets run_var to the mean of the batches' mean squares, and changes nothing else."""
     torch.manual_seed(5)
     model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Dropout(), nn.Linear(4, 3)).double()
     replace_norms(model, warmup=50)
     model.eval()
     batches = [torch.randn(6, 4, **DOUBLE) for _ in range(8)]
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    expect("calibrate(model, batches)" in warnings_of(lambda: model(batches[0]))[0], "before it")
+    expect("calibrate(model, batches)" in warnings_of(lambda: model(batches[0]))[0], "no warning before calibrate()")
     for given in (batches, [(x, 1) for x in batches], [{"input": x} for x in batches]):
         model[1].run_var.fill_(1)
-        expect(calibrate(model, given) == 8, "the number of batches")
+        expect(calibrate(model, given) == 8, "calibrate() must return the number of batches")
         want = torch.stack([model[0](x).square().mean(0) for x in batches]).mean(0)
-        expect(largest_difference(model[1].run_var, want) <= 1e-14, "run_var")
+        expect(largest_difference(model[1].run_var, want) <= 1e-14, "wrong run_var")
     others = [name for name, value in model.state_dict().items() if not torch.equal(value, before[name])]
     expect(others == ["1.run_var"] and not model.training and not model[1].training, f"changed: {others}")
-    expect(not warnings_of(lambda: [model(batches[0]), fold(model)]), "after it there are statistics")
+    expect(not warnings_of(lambda: [model(batches[0]), fold(model)]), "a calibrated model must not warn")
     mask = torch.tensor([True] * 4 + [False] * 2)
 
     def masked(model, x):
@@ -222,14 +232,15 @@ def calibrated():
             return model(x)
 
     calibrate(model, batches[:1], masked)
-    expect(largest_difference(model[1].run_var, model[0](batches[0])[:4].square().mean(0)) <= 1e-14, "a mask")
+    expect(largest_difference(model[1].run_var, model[0](batches[0])[:4].square().mean(0)) <= 1e-14,
+           "wrong run_var with a mask")
     for message, call in [("there is no batch", lambda: calibrate(model, [])),
                           ("Linear has no UN, MABN or PNStar", lambda: calibrate(model[0], batches))]:
         expect_error(ValueError, message, call)
 
 
 class Keeps(nn.Linear):
-    """Keeps its results in a buffer, an attribute, a dictionary, lists and an object."""
+    """Keeps its outputs in a buffer, an attribute, a dictionary, lists and an object."""
 
     def __init__(self):
         super().__init__(4, 4)
@@ -248,8 +259,8 @@ class Box:
 
 
 def after_a_training_pass():
-    """Checks that fold() copies models that hold tensors with a gradient history, refuses to fold into computed
-    weights, and folds the rest."""
+    """Checks models after a training pass. fold() must copy models that hold tensors with a gradient history, refuse
+    to fold into computed weights, and fold the rest."""
     torch.manual_seed(6)
 
     def pruned(layer):
@@ -269,18 +280,18 @@ def after_a_training_pass():
         expect(largest_difference(folded(x), model(x)) <= 1e-6, f"{what}: the folded model differs")
     mine = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4))
     mine[1].last = mine(torch.randn(2, 4))
-    expect(list(replace_norms(mine).done) == ["1"], "replace_norms copies what it tries")
+    expect(list(replace_norms(mine).done) == ["1"], "replace_norms() must copy the modules that it tries")
 
 
 def averaged():
-    """Checks that fold() does not warn about an AveragedModel whose iteration counters are averages."""
+    """Checks that fold() does not warn about an AveragedModel, whose iteration counters are averages."""
     model = nn.Sequential(UN(4, warmup=3, window=2), nn.Linear(4, 3))
     mean = AveragedModel(model, use_buffers=True)
     for _ in range(4):
         model(torch.randn(8, 4)).sum().backward()
         mean.update_parameters(model)
-    expect(mean.module[0].iters < 3 <= model[0].iters, "this is about averaged counters")
-    expect(not warnings_of(lambda: fold(mean)), "a warning about an averaged counter")
+    expect(mean.module[0].iters < 3 <= model[0].iters, "the test needs an averaged counter in the warm-up")
+    expect(not warnings_of(lambda: fold(mean)), "fold() warned about an averaged counter")
 
 
 run_tests(__name__, "pretrained models fold and go on", sequences, different_axes, by_graph, of_timm, taken_over,

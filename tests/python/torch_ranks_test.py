@@ -1,4 +1,5 @@
-"""Statistics over the processes of a group: two processes with half a batch each compute the same as one."""
+"""Tests statistics over a process group: two processes with half a batch each must compute the same as a single
+process."""
 import copy
 import os
 import subprocess
@@ -16,8 +17,8 @@ KINDS, STEPS, RANKS = (UN, MABN, PNStar), 8, 2
 
 
 def results(kind, process_group, rows):
-    """Trains on some of a batch's 6 rows. Returns outputs, gradients and buffers. Row 5 is padding, row 4 in every other
-    step."""
+    """Trains on some of a batch's 6 rows. Returns outputs, gradients and buffers. Row 5 is padding, and so is row 4
+    in every other step."""
     norm = kind(4, warmup=3, dtype=torch.float64, process_group=process_group)
     generator, found = torch.Generator().manual_seed(1), []
     for step in range(STEPS):
@@ -42,17 +43,19 @@ def rank_main(files, rank):
         off = max(largest_difference(a, b) for a, b in pairs)
         expect(off <= 1e-13, f"{kind.__name__}: differs by {off:.1e} from one process")
         alone = results(kind, None, half)
-        expect(largest_difference(alone[2][0], want[2][0]) > 1e-3, f"{kind.__name__}: a group is needed at all")
+        expect(largest_difference(alone[2][0], want[2][0]) > 1e-3,
+               f"{kind.__name__}: half a batch must have different statistics")
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4))
     replace_norms(model, process_group=dist.group.WORLD)
-    expect(copy.deepcopy(model)[1].process_group is dist.group.WORLD, "a copy is of the same group")
+    expect(copy.deepcopy(model)[1].process_group is dist.group.WORLD, "a copy must have the same process group")
     wrapped = torch.nn.parallel.DistributedDataParallel(model)
     torch.manual_seed(rank)
     for _ in range(3):
         wrapped(torch.randn(5, 4)).square().sum().backward()
     sums = model[1].run_var.clone()
     dist.all_reduce(sums)
-    expect(torch.equal(sums, RANKS * model[1].run_var), "ranks have the same statistics under DistributedDataParallel")
+    expect(torch.equal(sums, RANKS * model[1].run_var),
+           "ranks must have the same statistics under DistributedDataParallel")
     dist.destroy_process_group()
 
 
@@ -60,8 +63,8 @@ def main():
     torch.set_num_threads(1)
     if len(sys.argv) == 3:
         rank_main(sys.argv[1], int(sys.argv[2]))
-        # After a backward pass PyTorch 2.15 never joins Gloo's threads. If a thread frees a tensor while Python shuts
-        # down, the process fails (PyTorch's issue 190489). We therefore exit without shutting Python down.
+        # After a backward pass, PyTorch 2.15 never joins Gloo's threads. If such a thread frees a tensor while Python
+        # shuts down, the process fails (PyTorch issue 190489). So we exit without shutting Python down.
         sys.stdout.flush()
         os._exit(0)
     with tempfile.TemporaryDirectory() as files:

@@ -1,5 +1,5 @@
-"""replace_norms() of foldgrad_torch: models of PyTorch, timm and nanoGPT are converted and train; other normalizers are
-refused, with the reason."""
+"""Tests replace_norms() of foldgrad_torch. Models of PyTorch, timm and nanoGPT must train after the replacement.
+Other normalizers must be refused, with a reason."""
 from setting import expect, expect_error, largest_difference, require, run_tests
 
 require("torch", "safetensors")
@@ -14,14 +14,14 @@ def norms_of(model):
 
 
 def in_an_encoder():
-    """Checks nn.TransformerEncoder: UN trains, leaves padding out, and avoids PyTorch's fast path for LayerNorm."""
+    """Checks nn.TransformerEncoder: UN must train, ignore padding, and avoid PyTorch's fast path for LayerNorm."""
     torch.manual_seed(5)
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True)
 
     def encoder():
         model = nn.TransformerEncoder(layer, 2)
         report = replace_norms(model, warmup=3)
-        expect(len(report.done) == 4 and not report.refused, f"4 normalizers were to be replaced:\n{report}")
+        expect(len(report.done) == 4 and not report.refused, f"4 normalizers must be replaced:\n{report}")
         return model
 
     model = encoder()
@@ -36,7 +36,7 @@ def in_an_encoder():
         optimizer.step()
         losses.append(loss.item())
     expect(losses[-1] < 0.5 * losses[0], f"the loss went from {losses[0]:.3f} to {losses[-1]:.3f}")
-    expect(all(norm.mask is None for norm in norms_of(model)), "real_tokens leaves no mask behind")
+    expect(all(norm.mask is None for norm in norms_of(model)), "real_tokens must remove its masks")
     states = []
     for padding in (0.0, 1e3):
         copy = encoder()
@@ -50,13 +50,14 @@ def in_an_encoder():
     with torch.no_grad():
         fast = model(x)
         padded = model(x, src_key_padding_mask=~mask)
-    expect(largest_difference(fast, slow) <= 1e-6, "inference without gradients differs: was it taken for LayerNorm?")
-    expect(padded.shape == x.shape and padded[mask].isfinite().all(), "inference with padding")
+    expect(largest_difference(fast, slow) <= 1e-6,
+           "inference without gradients differs: did the fast path for LayerNorm run?")
+    expect(padded.shape == x.shape and padded[mask].isfinite().all(), "inference with padding must give finite numbers")
 
 
 def in_models_of_others():
-    """Checks that models of other projects train beyond the warm-up and keep their parameters, so that an optimizer
-    made before the replacement stays valid."""
+    """Checks that models of other projects train beyond the warm-up and keep their parameter objects. So an
+    optimizer made before the replacement stays valid."""
     torch.manual_seed(6)
     cases = [(vit(), torch.randn(6, 8, 8, 3), torch.randint(3, (6,)), 5, True),
              (gpt(), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, False),
@@ -64,12 +65,15 @@ def in_models_of_others():
     for model, inputs, targets, count, bias in cases:
         name, parameters = type(model).__name__, list(model.parameters())
         report = replace_norms(model, warmup=6)
-        expect(len(report.done) == count and not report.refused, f"{name}: {count} to be replaced:\n{report}")
-        expect(all((norm.bias is not None) == bias for norm in norms_of(model)), f"{name}: bias as before")
-        expect({id(p) for p in model.parameters()} == {id(p) for p in parameters}, f"{name}: the parameters stay")
+        expect(len(report.done) == count and not report.refused,
+               f"{name}: {count} normalizers must be replaced:\n{report}")
+        expect(all((norm.bias is not None) == bias for norm in norms_of(model)),
+               f"{name}: only norms that had a bias must have one")
+        expect({id(p) for p in model.parameters()} == {id(p) for p in parameters},
+               f"{name}: the parameters must stay the same objects")
         losses = train(model, inputs, targets, 40)
         expect(losses[-1] < 0.5 * losses[0], f"{name}: the loss went from {losses[0]:.3f} to {losses[-1]:.3f}")
-        expect(all(norm.iters == 40 for norm in norms_of(model)), f"{name}: 40 iterations")
+        expect(all(norm.iters == 40 for norm in norms_of(model)), f"{name}: each normalizer must count 40 iterations")
 
 
 class RmsNorm(nn.Module):
@@ -82,7 +86,7 @@ class RmsNorm(nn.Module):
 
 
 class SquaredNorm(nn.LayerNorm):
-    """The same as nn.LayerNorm while its weight is 1."""
+    """Equals nn.LayerNorm as long as its weight is 1."""
 
     def forward(self, x):
         return nn.functional.layer_norm(x, self.normalized_shape, self.weight ** 2, self.bias)
@@ -125,11 +129,11 @@ class GN(nn.GroupNorm):
 
 
 class LN(nn.LayerNorm):
-    """A subclass of LayerNorm without the word in its name."""
+    """A LayerNorm whose name does not contain "norm"."""
 
 
 class Scaled(nn.Module):
-    """Computes a LayerNorm, but has another name."""
+    """Computes a LayerNorm, but its name does not say so."""
 
     def __init__(self, width):
         super().__init__()
@@ -145,7 +149,7 @@ class LayerScale(Scaled):
 
 
 class Frozen(nn.Module):
-    """As torchvision's FrozenBatchNorm2d, where even weight and bias are buffers."""
+    """Like torchvision's FrozenBatchNorm2d, in which even weight and bias are buffers."""
 
     def __init__(self):
         super().__init__()
@@ -160,7 +164,7 @@ class PreNorm(nn.Module):
 
 
 def by_what_they_compute():
-    """Checks which kinds of normalizers are replaced, over which axis, and why the others are refused."""
+    """Checks which normalizers are replaced, over which axis they then normalize, and why the others are refused."""
     shared = nn.LayerNorm(4)
     model = nn.ModuleDict({
         "layer": nn.LayerNorm(4, eps=1e-3), "rms": nn.RMSNorm(4), "own_rms": RmsNorm(4, 0),
@@ -175,11 +179,11 @@ def by_what_they_compute():
         "un": UN(4)})
     random = torch.get_rng_state()
     report = replace_norms(model, MABN, warmup=7, alpha=0.5)
-    expect(torch.equal(random, torch.get_rng_state()), "the probe used the random numbers of the user")
+    expect(torch.equal(random, torch.get_rng_state()), "the probe changed the user's random state")
     done = {"layer": -1, "rms": -1, "own_rms": -1, "in.inner": -1, "batch1": 1, "batch2": 1, "three": -1, "axis_1": 1,
             "first": 1, "called_ln": -1, "called_scale": -1}
     expect({name: model.get_submodule(name).dim for name in report.done} == done, f"replaced:\n{report}")
-    expect(type(model["layer"]) is MABN and (model["layer"].warmup, model["layer"].alpha) == (7, 0.5), "options")
+    expect(type(model["layer"]) is MABN and (model["layer"].warmup, model["layer"].alpha) == (7, 0.5), "wrong options")
     expect(report.done["batch2"] == "BatchNorm2d -> MABN(4) over axis 1", report.done["batch2"])
     refused = {"squared": "SquaredNorm: computes neither", "gemma": "RmsNorm: computes neither LayerNorm nor",
                "two_axes": "it has weight [3, 4], bias [3, 4]", "plain": "it has none",
@@ -192,9 +196,9 @@ def by_what_they_compute():
     expect(report.refused.keys() == refused.keys(), f"refused:\n{report}")
     for name, reason in refused.items():
         expect(reason in report.refused[name], f"{name}: must say '{reason}', says '{report.refused[name]}'")
-        expect(type(model[name]).__name__ in report.refused[name], f"{name} was replaced all the same")
+        expect(type(model[name]).__name__ in report.refused[name], f"{name} was replaced although it was refused")
     expect("done     batch1        BatchNorm1d -> MABN(4) over axis 1" in str(report).splitlines(),
-           f"as text:\n{report}")
+           f"wrong text of the report:\n{report}")
 
 
 def nothing_to_replace():
@@ -207,7 +211,8 @@ def nothing_to_replace():
     expect_error(ValueError, "LayerNorm: computes neither LayerNorm nor RMSNorm over axis 2",
                  lambda: replace_norms(nn.Sequential(nn.LayerNorm(4)), dim=2))
     report = replace_norms(gpt(), where=lambda name, norm: name.endswith("ln_1"))
-    expect(list(report.done) == ["h.0.ln_1", "h.1.ln_1"] and not report.refused, f"where:\n{report}")
+    expect(list(report.done) == ["h.0.ln_1", "h.1.ln_1"] and not report.refused,
+           f"only ln_1 must be replaced:\n{report}")
 
 
 run_tests(__name__, "replace_norms replaces what it can and says what it cannot", in_an_encoder, in_models_of_others,

@@ -1,5 +1,5 @@
-"""foldgrad_torch computes the same as foldgrad: it reproduces the traces of tests/golden, and `foldgrad verify-traces`
-accepts the traces that it records."""
+"""Checks that foldgrad_torch computes the same as foldgrad. It must reproduce the traces of tests/golden, and
+`foldgrad verify-traces` must accept the traces that it records."""
 import glob
 import os
 import random
@@ -46,7 +46,7 @@ def replay(metadata, given, dtype=torch.float64):
 
 
 def golden():
-    """Checks that all arrays agree with another program's traces, un_paper_*, within 1e-12."""
+    """Checks that all arrays agree within 1e-12 with the traces un_paper_*, which another program recorded."""
     files = sorted(glob.glob(os.path.join(SOURCES, "tests", "golden", "un_paper_*.safetensors")))
     expect(len(files) >= 13, f"only {len(files)} traces of un_paper in tests/golden")
     for path in files:
@@ -62,7 +62,7 @@ def golden():
 
 
 def random_trace(rng, layer, dtype):
-    """Draws options and inputs. In some steps x is 1.5, 30 or 0.03 times its usual size."""
+    """Draws options and inputs. In some steps x is scaled by 1.5, 30 or 0.03."""
     metadata = {"layer": layer, "mode": "paper", "masked": str(rng.randrange(2)), "alpha": str(rng.choice([0.5, 0.9])),
                 "start_iters": str(rng.choice([0, 0, 1200])), "warmup": str(rng.randrange(12)), "eps": "1e-5"}
     if layer != "pn_star":
@@ -84,7 +84,7 @@ def random_trace(rng, layer, dtype):
 
 
 def recorded(files):
-    """Records 50 traces in f64, and checks that they include every case and that foldgrad agrees with them."""
+    """Records 50 traces in f64. Checks that they cover all cases, and that foldgrad agrees with them."""
     rng, paths, seen = random.Random(1), [], {}
     torch.manual_seed(1)
     for i in range(50):
@@ -100,13 +100,13 @@ def recorded(files):
             seen["padding alone"] = seen.get("padding alone", 0) + 1
     wanted = ["un", "mabn", "pn_star", "masked 0", "masked 1", "window 1", "padding alone"]
     for what in wanted + [f"{granularity} fired" for granularity in UN.granularities]:
-        expect(seen.get(what, 0) > 1, f"the traces have too little of: {what} ({seen})")
+        expect(seen.get(what, 0) > 1, f"at least two traces must have {what}, got {seen}")
     done = subprocess.run([PROGRAM, "verify-traces", *paths], capture_output=True, text=True)
     expect(done.returncode == 0, f"verify-traces: exit code {done.returncode}\n{done.stdout}{done.stderr}")
 
 
 def single_precision():
-    """Compares f32 with f64. The filter is off, since rounding could change its decisions."""
+    """Compares f32 with f64. The outlier filter is off, since rounding errors could change its decisions."""
     rng = random.Random(2)
     for _ in range(8):
         metadata, given = random_trace(rng, "un", torch.float64)
@@ -114,7 +114,8 @@ def single_precision():
         want, got = replay(metadata, given), replay(metadata, given, torch.float32)
         for name in want:
             difference = largest_difference(got[name].double(), want[name].double())
-            expect(difference <= 1e-3, f"f32: {name} differs by {difference:.2e}")  # roots near eps amplify rounding
+            expect(difference <= 1e-3,
+                   f"f32: {name} differs by {difference:.2e}")  # small roots amplify rounding errors
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""examples/vision_import.py: foldgrad gives the logits of the published models, here with imported random weights."""
+"""Tests examples/vision_import.py: with imported weights, foldgrad must compute the logits of the published models.
+The weights are random."""
 import importlib.util
 import os
 import tempfile
@@ -15,12 +16,13 @@ from pytorch_vit import Vit  # noqa: E402
 
 TOLERANCE = 1e-5  # relative to the largest logit; foldgrad computes in f32, PyTorch in f64
 WIDTH, HEADS, FFN, CLASSES = 8, 2, 12, 3
-CHANNELS, DEPTHS = (4, 6, 8, 10), (1, 2, 1, 1)  # of the four stages of ConvNeXt
+CHANNELS, DEPTHS = (4, 6, 8, 10), (1, 2, 1, 1)  # of ConvNeXt's four stages
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
 
 class Weights(dict):
-    """Random weights by name. Weights with `norm` in their names are gains around 1; all else is around 0."""
+    """Random weights by name. Gains of normalizers (NAME.weight with "norm" in its name) are around 1, all others
+    around 0."""
 
     def add(self, name, *shape):
         noise = torch.randn(shape, generator=self.generator, dtype=torch.float64) * 0.4
@@ -50,7 +52,7 @@ def block_of(w, prefix, norms, attention, mlp, qkv_bias):
 
 
 def vit_weights(cls, qkv_bias, norm="norm"):
-    """Returns weights with timm's names, for images of 8 x 8 pixels in patches of 4 x 4."""
+    """Returns a ViT's weights with timm's names, for images of 8 x 8 pixels and patches of 4 x 4."""
     w = Weights(1)
     w.add("patch_embed.proj.weight", WIDTH, 3, 4, 4)
     w.add("patch_embed.proj.bias", WIDTH)
@@ -82,7 +84,7 @@ def cct_weights(convs, kernel, tokens, cls=False):
 
 def add_conv(w, name, out, channels, kernel, bias=True):
     w.add(name + ".weight", out, channels, kernel, kernel)
-    w[name + ".weight"] *= 2.5 / (channels * kernel * kernel) ** 0.5  # so that activations neither grow nor vanish
+    w[name + ".weight"] *= 2.5 / (channels * kernel * kernel) ** 0.5  # keeps the scale of activations
     if bias:
         w.add(name + ".bias", out)
 
@@ -94,7 +96,7 @@ def add_norm(w, name, channels):
 
 
 def convnext_weights():
-    """Returns weights with timm's names, for patches of 4 x 4 and four stages of one or two blocks."""
+    """Returns a ConvNeXt's weights with timm's names, for patches of 4 x 4 and four stages of one or two blocks."""
     w = Weights(3)
     add_conv(w, "stem.0", CHANNELS[0], 3, 4)
     add_norm(w, "stem.1", CHANNELS[0])
@@ -117,7 +119,7 @@ def convnext_by_pytorch(w, x, eps):
     def layer(f, x, name, **more):
         return f(x, w[name + ".weight"], w[name + ".bias"], **more)
 
-    def norm(x, name):  # over C of [B, C, H, W]; returns C last
+    def norm(x, name):  # over C of [B, C, H, W]; returns [B, H, W, C]
         return layer(lambda x, *p: F.layer_norm(x, x.shape[-1:], *p, eps), x.movedim(1, -1), name)
 
     x = norm(layer(F.conv2d, x, "stem.0", stride=4), "stem.1").movedim(-1, 1)
@@ -150,7 +152,7 @@ def lite_layers():
 
 
 def lite_weights():
-    """Returns weights with the names of efficientnet-lite-pytorch."""
+    """Returns an EfficientNet-Lite0's weights with the names of efficientnet-lite-pytorch."""
     w = Weights(4)
     for conv, norm, out, width, kernel, _, depthwise in lite_layers():
         add_conv(w, conv, out, 1 if depthwise else width, kernel, bias=False)
@@ -181,13 +183,14 @@ def lite_by_pytorch(w, x, eps):
 
 
 def normalized(pixels):
-    """Returns the normalized images, [B, 3, H, W] in f64."""
+    """Returns the normalized images in f64, [B, 3, H, W]."""
     images = (pixels / 255 - torch.tensor(MEAN, dtype=torch.float64)) / torch.tensor(STD, dtype=torch.float64)
     return images.movedim(-1, 1)
 
 
 def logits_by_pytorch(weights, pixels, eps):
-    """Returns the logits of the published model in f64, by the functions above or by examples/, which has its names."""
+    """Returns the published model's logits in f64. The functions above compute ConvNeXt and EfficientNet-Lite. The
+    models of examples/, whose parameters have the published names, compute ViT and CCT."""
     for name, network in (("stem.0.weight", convnext_by_pytorch), ("_conv_stem.weight", lite_by_pytorch)):
         if name in weights:
             return network({n: t.double() for n, t in weights.items()}, normalized(pixels), eps)
@@ -227,7 +230,7 @@ def check_logits(files, name, weights, size, eps, *more, by=logits_by_pytorch):
 
 def check_timm(files):
     if not importlib.util.find_spec("timm"):
-        return print("timm is not installed; its models are left out")
+        return print("timm's models are skipped, since there is no timm")
     import timm
     convnext = {"depths": (1, 2, 1, 1), "dims": (8, 12, 16, 20), "num_classes": CLASSES}
     for name, size, options in (
@@ -235,7 +238,7 @@ def check_timm(files):
              {"img_size": 32, "patch_size": 2, "window_size": 4, "embed_dim": 8, "depths": (2, 2), "num_heads": (2, 4),
               "num_classes": CLASSES}),
             ("convnext_tiny", 32, convnext),
-            ("convnext_atto", 32, convnext),  # its linear layers are convolutions
+            ("convnext_atto", 32, convnext),  # its linear layers are 1 x 1 convolutions
             ("tf_efficientnet_lite0", 64, {"num_classes": CLASSES})):
         model, generator = timm.create_model(name, **options).eval(), torch.Generator().manual_seed(5)
         for key, t in model.state_dict().items():

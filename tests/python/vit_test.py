@@ -1,4 +1,4 @@
-"""PyTorch, onnxruntime and foldgrad give equal logits for trained and folded vision Transformers."""
+"""Checks that PyTorch, onnxruntime and foldgrad compute equal logits for trained and folded vision Transformers."""
 import shutil
 
 from family_models import NORMALIZERS, TRAINING, ImageModels, check_all
@@ -16,7 +16,7 @@ heads = 4
 layers = 2
 initialization = "pytorch"
 """ + TRAINING
-# The normalizers take these kinds in turn, so that each kind is tested with several normalizers.
+# Normalizers take these kinds in turn, so each kind is tested with several normalizers.
 KINDS = [["pooling=mean"], ["pooling=cls", "qkv_bias=true"], ["pooling=mean", "pre_norm=false", "activation=relu"],
          ["pooling=cls", "activation=gelu_tanh"], ["pooling=cls", "pre_norm=false"]]
 MORE = [("un warmup=1 window=3", ["weight_standardization=true", "standardization_scope=qkv_fc1"]),
@@ -26,7 +26,7 @@ MORE = [("un warmup=1 window=3", ["weight_standardization=true", "standardizatio
 
 
 def by_hand(models):
-    """Checks a config.json that omits two keys with defaults, and names for one site the normalizer of all others."""
+    """Checks a config.json that omits two keys with default values and sets the normalizer of one site explicitly."""
     model = shutil.copytree(model_directory(models.path("ln")), models.path("edited"),
                             ignore=shutil.ignore_patterns("manifest.json"))
 
@@ -35,10 +35,10 @@ def by_hand(models):
         config["norm"] |= {"options": {"eps": 0.1}, "at": {"blocks.0.norm1": "ln"}}
 
     change_config(model, edit)
-    models.compare("a config.json of few words", model)
+    models.compare("a config.json with defaults", model)
 
 
 if __name__ == "__main__":
     check_all(ImageModels, "pytorch_vit.py", "vision Transformers", CONFIG, load_model, NORMALIZERS, KINDS, MORE,
-              absent={"instancenorm"},  # it needs all tokens of an image, and cannot be exported
+              absent={"instancenorm"},  # it needs all tokens of an image, so it cannot be exported
               also=by_hand)

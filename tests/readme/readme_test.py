@@ -1,9 +1,9 @@
 """Runs the commands of README.md, docs/tutorial.md and docs/class.md in order, with options that make them quick.
 
 Lines that are indented by four spaces are commands. One shell runs all commands of a document except those in NOT_RUN,
-in a directory that looks like the source tree, on data made here. (docs/class.md continues the tutorial's shell.) SMALL
-has the options that make commands quick; nothing else about them changes. A stand-in for scripts/build.sh only prints
-the path of the program, which has already been built.
+in a directory that looks like the source tree, on data made here. (The tutorial's shell also runs docs/class.md.) The
+options of SMALL make commands quick; nothing else about the commands changes. A stand-in for scripts/build.sh only
+prints the path of the program, which has already been built.
 """
 import json
 import os
@@ -19,7 +19,7 @@ PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_D
 
 NOT_RUN = {
     "scripts/test.sh": "runs this test",
-    "$F data fetch multi30k": "needs a network; its data is made here, and other tests fetch from a server of their own",
+    "$F data fetch multi30k": "needs a network; its data is made here, and other tests fetch from their own server",
 }
 TINY = ("--set model.width=16 --set model.ffn_width=16 --set model.heads=2 --set model.encoder_layers=1 "
         "--set model.decoder_layers=1 --set train.steps=5 --set train.max_tokens=512 --set output.save_every=1 ")
@@ -39,14 +39,14 @@ SMALL = {
         "--max-length-b 20",
     "$F eval runs/multi30k-un --split test --beam 1": "--max-length-b 20",
 }
-# The files that the commands of each document must make.
+# The files that each document's commands must create.
 MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.json", "runs/multi30k-un/report.html",
                       "runs/demo-shapes/report.html", "runs/demo-language/folded/model.safetensors",
                       "averaged/model.safetensors", "folded/certificate.json", "before-and-after.svg"],
         "docs/tutorial.md": ["runs/report.html", "runs/un/folded/certificate.json", "runs/ln/folded/certificate.json",
                              "runs/un/before-and-after.svg", "runs/un/class/certificate.json",
                              "runs/ln/class/certificate.json", "runs/un/class.svg"]}
-# Logs that must have at least ten events of each kind, enough for curves in the report.
+# Logs that must have at least ten events of each kind, so that the report has curves.
 FULL = {"README.md": ["runs/demo/log.jsonl"], "docs/tutorial.md": []}
 # Patterns that must be in the output of each document's commands: the demo's commands, eight translations, the number
 # of translations that folding kept, and more.
@@ -65,7 +65,7 @@ PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/dem
 
 def commands(document):
     with open(os.path.join(SOURCES, document), encoding="utf-8") as file:
-        text = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)  # without output and code
+        text = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)  # drops output and code
     return [line[4:].split("  #")[0].rstrip() for line in text.splitlines() if line.startswith("    ")]
 
 
@@ -100,7 +100,7 @@ def make_data(root):
 
 
 def make_tree(directory):
-    """Makes the part of the source tree that the commands need, and their data."""
+    """Creates the part of the source tree that the commands need, and the data."""
     for name in ("configs", "docs", "tests"):
         os.symlink(os.path.join(SOURCES, name), os.path.join(directory, name))
     os.makedirs(os.path.join(directory, "scripts"))
@@ -145,7 +145,7 @@ def run(document, lines, directory):
 
 def main():
     listed = {document: commands(document) for document in MADE}
-    listed["docs/tutorial.md"] += commands("docs/class.md")  # which continues with the tutorial's runs
+    listed["docs/tutorial.md"] += commands("docs/class.md")  # uses the tutorial's runs
     for line in [*NOT_RUN, *SMALL]:
         if not any(line in lines for lines in listed.values()):
             sys.exit(f"no document has the command any more: {line}")

@@ -1,4 +1,4 @@
-// Compares the files of the published CIFAR-10 with the digests that `foldgrad data fetch` requires.
+// Tests that the published files of CIFAR-10 have the digests that `foldgrad data fetch` requires.
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"

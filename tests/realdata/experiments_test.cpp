@@ -1,4 +1,4 @@
-// Tests the configurations of Multi30k and IWSLT14 on the text of these data sets.
+// Tests the configurations of Multi30k and IWSLT14 on the texts of these data sets.
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
@@ -25,7 +25,7 @@ TEST(Experiments, Multi30k) {
   EXPECT_EQ(data.valid.pairs.source.size(), 1014u);
   EXPECT_EQ(data.vocabulary.source_size(), 6000);
   EXPECT_EQ(unknown(data.train.pairs.source) + unknown(data.train.pairs.target), 0);
-  // Versions of SentencePiece may choose different pieces, but hardly a different number of pieces.
+  // Another version of SentencePiece may choose other pieces, but about the same number of them.
   std::size_t tokens = 0;
   for (const Ids& ids : data.train.pairs.target) tokens += ids.size();
   EXPECT_GT(tokens, 29000u * 12);
@@ -35,7 +35,7 @@ TEST(Experiments, Multi30k) {
   const EncodedPairs encoded = encode(data.vocabulary, test);
   std::int64_t same = 0;
   for (std::size_t i = 0; i < 1000; ++i) same += data.vocabulary.decode_target(encoded.target[i]) == test.target[i];
-  EXPECT_GE(same, 980);  // leading, trailing and doubled spaces are lost
+  EXPECT_GE(same, 980);  // encoding drops leading, trailing and doubled spaces
 }
 
 // fairseq's joined dictionary of all 160,239 training pairs has 10,152 rows.

@@ -17,10 +17,10 @@ namespace {
 
 struct Trained {
   std::unique_ptr<Transformer> model;
-  std::vector<Ids> sources;  // of the test sentences
+  std::vector<Ids> sources;  // the test sentences
 };
 
-// Trains a small model on the text of the configuration, which takes a dozen seconds on one core.
+// Trains a small model on Multi30k, which takes about twelve seconds on one core.
 Trained train_briefly(const std::string& directory) {
   const ExperimentConfig config = read_config(
       FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml",
@@ -55,7 +55,7 @@ Trained load_checkpoint(const std::string& checkpoint, const std::string& direct
 
 TEST(Folding, TranslatesATestSetAlike) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "trains, which takes too long here";
+  GTEST_SKIP() << "training takes too long in this build";
 #endif
   const RealData files("multi30k", "multi30k.tar.xz");
   FOLDGRAD_SKIP_WITHOUT(files, "multi30k");
@@ -78,7 +78,7 @@ TEST(Folding, TranslatesATestSetAlike) {
     }
     RecordProperty("same_with_beam_" + std::to_string(beam), int(same));
     EXPECT_GE(same, 999u) << "beam " << beam;
-    EXPECT_GE(different.size(), 200u) << "of which too many are the same sentence";
+    EXPECT_GE(different.size(), 200u) << "too many translations are the same sentence";
   }
 }
 

@@ -1,4 +1,4 @@
-// Tests with IWSLT14, German to English, as fairseq's prepare-iwslt14.sh leaves it before byte pair encoding.
+// Tests on IWSLT14, German to English, in the state before the byte pair encoding of fairseq's prepare-iwslt14.sh.
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"

@@ -1,4 +1,4 @@
-// Data sets that are not part of this repository. A test without its set is skipped.
+// Data sets that are not part of this repository. A test is skipped if its data set is missing.
 #pragma once
 #include <cstdlib>
 #include <filesystem>

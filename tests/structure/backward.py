@@ -74,7 +74,7 @@ def formulas(text):
 
 
 def parts(formula):
-    """Returns the statements of a formula, which spaces separate, without a name in front such as "add:"."""
+    """Splits a formula into its statements, which wide spaces separate. Drops a name in front, such as "add:"."""
     formula = re.sub(r"^\w+(\(x\)|:) +|  \(\w+\)$|  \(\w+\)(?=  )", "", re.sub(r" +(\+?=) ", r" \1 ", formula))
     split = re.split(r" {3,}| +(?=d\w+ \+?= )", formula)
     return [re.sub(" +", " ", part.strip(" ,;")) for part in split if part.strip()]
@@ -101,8 +101,8 @@ def place(path, text, at):
 
 
 def places(files, tag, both):
-    """Returns links to the functions whose code cites a tag; with `both`, only those in backward passes if there are
-    any."""
+    """Returns links to the functions whose code cites a tag. `both` is true if the tag has both a forward and a
+    backward formula; then only functions of backward passes are returned."""
     found = []
     for path, text in files.items():
         for at, line in enumerate(text.split("\n"), 1):
@@ -122,7 +122,7 @@ def code(tag, statements):
 
 
 def row(node, files):
-    """Returns the row of a node. If the row cannot be made, raises a ValueError that says what is missing."""
+    """Returns the row of a node. Raises a ValueError that names the missing part if there can be no row."""
     known = {}
     for path, text in files.items():
         if path.endswith(".h"):
@@ -154,7 +154,7 @@ def activations(text):
 
 
 def page(root):
-    """Returns (the page, faults)."""
+    """Returns the text of the page and a list of faults."""
     lines, faults = [], []
     for folder in sorted(path for path in (root / "ops").iterdir() if path.is_dir()):
         files = {str(path.relative_to(root)): path.read_text() for path in sorted(folder.iterdir())
@@ -172,7 +172,7 @@ def page(root):
 
 
 def faults(root):
-    """Yields a message for each node that has no row, and if the page is not current."""
+    """Yields a message for each node that has no row, and one if the page is not current."""
     current, found = page(root)
     yield from found
     if not (root / PAGE).exists() or (root / PAGE).read_text() != current:

@@ -25,7 +25,7 @@ def texts(root, folders):
 def cited(text):
     """Returns the tags in brackets; [LN-1, LN-2] has two."""
     groups = re.findall(rf"\[{TAG}(?:, ?{TAG})*\]", text)
-    return {tag for tag in re.findall(TAG, " ".join(groups)) if not re.fullmatch("[A-Z]-[A-Z]", tag)}  # not a regex
+    return {tag for tag in re.findall(TAG, " ".join(groups)) if not re.fullmatch("[A-Z]-[A-Z]", tag)}  # skips [A-Z]
 
 
 def test_names(text):
@@ -35,9 +35,9 @@ def test_names(text):
 
 
 def named(known, names):
-    """Returns the tags in names of tests, and the rest of the names."""
+    """Returns the known tags that occur in `names`, and `names` without them."""
     found = set()
-    for tag in sorted(known, reverse=True):  # LN-1.1 before LN-1
+    for tag in sorted(known, reverse=True):  # LN-1.1 must come before LN-1
         part = f"_{re.sub('[-.]', '_', tag)}_"
         if part in names:
             found.add(tag)
@@ -46,7 +46,7 @@ def named(known, names):
 
 
 def unknown(root, known, names):
-    """Yields a message for each tag without a row that is cited or in the name of a test."""
+    """Yields a message for each tag that is cited, or is in the name of a test, but has no row."""
     for path, text in texts(root, (*CODE, "tests")):
         for tag in sorted(cited(text) - known):
             yield f"{path} cites [{tag}], which docs/equations.md does not list"
@@ -56,7 +56,8 @@ def unknown(root, known, names):
 
 
 def uncited(root, listed, in_names):
-    """Yields a message for each row that lacks a required citation."""
+    """Yields a message for each row that lacks a required citation, and for each property or definition that a line of
+    code computes."""
     code = "".join(text for _, text in texts(root, CODE))
     in_code, computed = cited(code), cited(re.sub(r"^[ \t]*//.*", "", code, flags=re.M))
     in_tests = in_names | cited("".join(text for _, text in texts(root, ["tests"])))
@@ -65,7 +66,7 @@ def uncited(root, listed, in_names):
         if tag not in in_code:
             yield f"[{tag}] is cited nowhere in {', '.join(CODE)}"
         elif is_computed and tag not in computed:
-            yield f"[{tag}] is cited by comments alone, not at a line of code that computes it"
+            yield f"[{tag}] is cited only by comments, not at a line of code that computes it"
         elif tag in computed and not is_computed:
             yield f"[{tag}] is a property or a definition in docs/equations.md, but a line of code computes it"
         if tag not in in_tests:
@@ -78,11 +79,11 @@ def of_the_paper(page, known, names):
     numbered = [(cells[0], cells[-1]) for _, cells in rows(page) if EQUATION.match(cells[0])]
     found = [n for name, _ in numbered for n in numbers(name)]
     if found != list(range(1, EQUATIONS + 1)):
-        yield f"the UN paper's {EQUATIONS} equations should come in their order, there are {found}"
+        yield f"the UN paper's {EQUATIONS} equations must be listed in order, got {found}"
     for name, place in numbered:
         tags, tests = re.findall(r"[A-Z]+-[0-9]+", place), re.findall(r"[A-Za-z]+\.[A-Z][A-Za-z0-9_]+", place)
         if not tags and not tests and "prose" not in place:
-            yield f"{name} has neither tag nor test, nor is it said to be prose"
+            yield f"{name} has no tag, no test and not the word prose"
         yield from (f"{name} names {tag}, which the first table does not list" for tag in tags if tag not in known)
         yield from (f"{name} names a test {test}, which does not exist" for test in tests
                     if f"_{test.replace('.', '_')}_" not in names)

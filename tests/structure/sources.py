@@ -1,10 +1,10 @@
-"""Checks docs/sources.md: it must have every table, figure, equation and model of the sources, and must not refer to
-anything that does not exist in the tree."""
+"""Checks docs/sources.md. The page must list every table, figure, equation and model of the sources, and must not refer
+to anything that does not exist in the tree."""
 import glob
 import itertools
 import re
 
-TABLES, FIGURES, EQUATIONS = 10, 7, 26  # of the paper
+TABLES, FIGURES, EQUATIONS = 10, 7, 26  # their numbers in the UN paper
 NAMES = ["Lemma 3.1", "Corollary 3.2", "Algorithm 1", "Algorithm 2", "IWSLT14", "WMT14", "ImageNet", "COCO", "CIFAR-10",
          "CIFAR-100", "TinyImageNet", "T2T-ViT-14", "Swin-T", "NFNet-F0", "ViT-S", "Faster R-CNN", "Mask R-CNN",
          "ConvNeXt", "MAE", "DINO", "DiT", "LLaMA", "wav2vec 2.0", "HyenaDNA", "Caduceus", "RMSNorm", "ScaleNorm",
@@ -16,7 +16,7 @@ TAG = re.compile(r"\b[A-Z]+-\d+\b")
 
 
 def rows(page):
-    """Yields (headings of the table's columns, cells) of each row of the tables of a page."""
+    """Yields (column headings, cells) for each row of each table of a page."""
     header = None
     for line in page.split("\n"):
         if not line.startswith("|"):
@@ -42,7 +42,7 @@ def anchors(page):
 
 
 def expanded(path):
-    """Returns [ab, ac] of a{b,c}."""
+    """Expands braces as a shell does: a{b,c} becomes [ab, ac]."""
     parts = [part.strip("{}").split(",") for part in re.split(r"(\{[^}]*\})", path)]
     return ["".join(choice) for choice in itertools.product(*parts)]
 
@@ -61,8 +61,8 @@ def missing_numbers(paper):
 
 
 def equation_faults(paper, equations, read):
-    """Yields a message if the rows of equations differ from those of docs/equations.md, and for each tag of a row that
-    none of the row's files cites."""
+    """Yields a message for each difference between the page's equations and those of docs/equations.md, and for each
+    tag that no file of its row cites."""
     there = {cells[0]: set(TAG.findall(cells[-1])) for _, cells in rows(equations) if EQUATION.fullmatch(cells[0])}
     here = {cells[0]: cells for _, cells in rows(paper) if EQUATION.fullmatch(cells[0])}
     if list(there) != list(here):

@@ -1,5 +1,5 @@
-// A fixture for tests of commands that take a model. Its directory contains a small translation model, `m`, with its
-// vocabulary of words and a few sentences.
+// A fixture for tests of commands that take a model. Its directory contains a small translation model, `m`, the model's
+// vocabulary, and five pairs of sentences, `in.de` and `out.en`.
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
@@ -26,7 +26,7 @@ class ModelProgram : public ProgramFiles {
     write("out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
   }
 
-  // Saves the model as a checkpoint of @run.
+  // Saves the model as checkpoint `step` of the run in @run.
   void save_step(std::int64_t step, std::int64_t best = -1, bool with_vocabulary = false) const {
     CheckpointContents c;
     c.step = step, c.model = model_->values(), c.norm_state = model_->state();

@@ -1,4 +1,4 @@
-// Runs the program `foldgrad` as a user runs it.
+// Runs the program `foldgrad` as a user would.
 #pragma once
 #include <sys/wait.h>
 
@@ -12,14 +12,14 @@
 
 namespace foldgrad::testing {
 
-// Returns $FOLDGRAD_PROGRAM, or the program of this build.
+// Returns the path of the program: $FOLDGRAD_PROGRAM if it is set, and otherwise the program of this build.
 inline std::string program() {
   const char* given = std::getenv("FOLDGRAD_PROGRAM");
   return given ? given : FOLDGRAD_PROGRAM;
 }
 
-// Returns a shell prefix that hides GPUs, so that tests run commands on the CPU on every machine. It is empty if the
-// arguments have --device, or if they begin with an option such as --help.
+// Returns a shell prefix that hides GPUs, so that commands run on the CPU on every machine. The prefix is empty if the
+// arguments have --device, or begin with an option such as --help.
 inline std::string without_gpus(const std::string& arguments) {
   const bool told = arguments.find("--device") != std::string::npos || arguments.rfind("--", 0) == 0;
   return told ? "" : "CUDA_VISIBLE_DEVICES= ";
@@ -30,7 +30,7 @@ struct ProgramResult {
   std::string out, err;
 };
 
-// Has a shell run the program with `arguments`. `first` is the beginning of the shell's command line.
+// Runs a shell command: `first`, followed by the program and its `arguments`.
 inline ProgramResult run_after(const std::string& first, const std::string& arguments) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", err = directory / "err";
@@ -38,7 +38,7 @@ inline ProgramResult run_after(const std::string& first, const std::string& argu
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
 }
 
-// Runs the program in the root of the sources.
+// Runs the program in the root of the source tree.
 inline ProgramResult run_program(const std::string& arguments) {
   return run_after("cd '" FOLDGRAD_SOURCE_DIR "' && " + without_gpus(arguments), arguments);
 }
@@ -50,7 +50,7 @@ inline void expect_failure(const ProgramResult& r, int exit_code, const std::str
   EXPECT_TRUE(said.starts_with("error: ") ? begins(r.err, said) : contains(r.err, said));
 }
 
-// Returns the names of the commands from the output of --help, which has one line for each command.
+// Returns the names of the commands that --help lists, one per line.
 inline std::set<std::string> commands_of_the_program() {
   std::set<std::string> commands;
   const std::string help = run_program("--help").out;
@@ -68,7 +68,8 @@ inline std::vector<nlohmann::json> events_of(const std::string& run, const std::
   return found;
 }
 
-// Runs commands on files in a separate directory. In arguments and messages, @ denotes this directory.
+// Runs commands on files in a temporary directory. In arguments and messages, @ stands for its path with the final
+// slash.
 class ProgramFiles : public FileTest {
  protected:
   std::string filled(std::string text) const {
@@ -76,7 +77,7 @@ class ProgramFiles : public FileTest {
     return text;
   }
   ProgramResult run(const std::string& arguments) const { return run_program(filled(arguments)); }
-  // Returns the output of a command that must succeed, as text or as JSON.
+  // output() and parsed() return the output of a command, which must succeed, as text and as JSON.
   std::string output(const std::string& arguments) const {
     const ProgramResult r = run(arguments);
     EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
@@ -91,7 +92,7 @@ class ProgramFiles : public FileTest {
   std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) const {
     return events_of(files_ / run, kind);
   }
-  // Returns the events without the members that depend on the clock.
+  // Returns the events without the fields that depend on the clock.
   std::vector<nlohmann::json> timeless_events(const std::string& run, const std::string& kind) const {
     std::vector<nlohmann::json> all = events(run, kind);
     for (nlohmann::json& event : all)

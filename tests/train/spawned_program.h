@@ -18,8 +18,7 @@ inline const std::string kEndless = "--set train.steps=100000000 --set output.lo
 class SpawnedProgram {
  public:
   // A shell interprets `arguments`, which may contain redirections. The child process leads its own process group, like
-  // a job that a shell started. It calls `prepare` and then starts the program, through `launcher` if that is not
-  // empty.
+  // a job that a shell started. It calls `prepare` and then starts the program, through `launcher` if one is given.
   explicit SpawnedProgram(
       const std::string& arguments, const std::function<void()>& prepare = [] {}, const std::string& launcher = "")
       : pid_(fork()) {
@@ -42,18 +41,18 @@ class SpawnedProgram {
     siginfo_t info{};
     return waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
   }
-  // Returns the status of waitpid(). With WUNTRACED, also returns when the program is stopped.
+  // Waits until the program ends, or with WUNTRACED until it stops. Returns the status from waitpid().
   int wait(int options = 0) {
     int status = 0;
     waitpid(pid_, &status, options);
     running_ = WIFSTOPPED(status);
     return status;
   }
-  int exit_code() {  // waits for the program; -1 if a signal ended it
+  int exit_code() {  // waits for the program; returns -1 if a signal ended it
     const int status = wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  int end_signal() {  // waits for the program; 0 if no signal ended it
+  int end_signal() {  // waits for the program; returns 0 if no signal ended it
     const int status = wait();
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   }
@@ -65,7 +64,7 @@ class SpawnedProgram {
       if (line.rfind(field + ":\t", 0) == 0) return line.substr(field.size() + 2);
     return "";
   }
-  // Returns true if the set of signals SigBlk or SigCgt contains `signal`.
+  // Returns true if `set`, SigBlk or SigCgt in /proc/PID/status, contains `signal`.
   bool has(const std::string& set, int signal, const std::string& thread = "") const {
     const std::string bits = status(set, thread);
     return !bits.empty() && (std::stoull(bits, nullptr, 16) >> (signal - 1) & 1) == 1;
@@ -76,7 +75,7 @@ class SpawnedProgram {
   bool running_ = true;
 };
 
-// Returns a launcher that preloads the library made from tests/preload/NAME.cpp.
+// Returns a launcher that preloads the library built from tests/preload/`name`.cpp.
 inline std::string preloading(const std::string& name) {
   const char* options = std::getenv("ASAN_OPTIONS");  // ASan rejects libraries loaded before its own
   return "env LD_PRELOAD='" FOLDGRAD_PRELOAD "/lib" + name + ".so' ASAN_OPTIONS='" + (options ? options : "") +

@@ -1,4 +1,4 @@
-// A run of `foldgrad train` on nine short sentences, in its own directory.
+// A run of `foldgrad train` on nine short pairs of sentences, in a temporary directory.
 #pragma once
 #include "tests/train/program.h"
 
@@ -28,7 +28,7 @@ log_every = 2
 save_every = 2
 )";
 
-// Writes the same nine pairs of sentences for training and for validation.
+// Writes nine pairs of sentences. Training and validation use the same nine.
 inline void write_tiny_text(const std::string& directory) {
   std::string de, en;
   for (const char* one : {"eins", "zwei", "drei"})
@@ -45,7 +45,7 @@ inline void write_tiny_text(const std::string& directory) {
 class TinyRun : public ProgramFiles {
  protected:
   TinyRun() {
-    setenv("OMP_NUM_THREADS", "1", 1);  // with more threads, such small products are slower
+    setenv("OMP_NUM_THREADS", "1", 1);  // with more threads, such small matrix products are slower
     write_tiny_text(files_.path());
     write_bytes(files_ / "config.toml", kTinyConfig);
   }

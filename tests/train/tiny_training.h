@@ -35,14 +35,14 @@ inline TransformerConfig small_config(const std::string& normalizer) {
   return config;
 }
 
-// A task whose batches belong to the test, so that the test can inspect them and step through them.
+// A task on batches that the test owns, so that the test can inspect them and step through them.
 class BatchTask final : public Task {
  public:
   BatchTask(Transformer& model, Batches& batches) : Task(model, {.unit_of_work = "tokens"}), batches_(batches) {}
 
   Examples next() override { return examples_of(batches_.next()); }
   Batches& batches() override { return batches_; }
-  Validation validate(Communicator*) override { throw std::logic_error("a task of batches validates nothing"); }
+  Validation validate(Communicator*) override { throw std::logic_error("BatchTask cannot validate"); }
 
  private:
   Batches& batches_;
@@ -72,7 +72,7 @@ struct TinyTraining {
       for (const auto& [name, tensor] : trainer.average()->state()) all.push_back(tensor.values<float>());
     return all;
   }
-  // Returns the Euclidean distance between all values and earlier ones.
+  // Returns the Euclidean distance between values() and `before`, the result of an earlier values().
   double distance(const std::vector<std::vector<float>>& before) {
     const auto now = values();
     double squares = 0;

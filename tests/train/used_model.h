@@ -1,4 +1,4 @@
-// Models for tests of checks. Their normalizers have state, as after training.
+// Makes models for tests of train/checks/. Their normalizers have the state of a trained model.
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 
@@ -6,8 +6,8 @@ namespace foldgrad::testing {
 
 using Options = std::map<std::string, std::string>;
 
-// Returns a model in f64 after 12 training iterations without updates. Dropout makes the entries of each window differ.
-// In iteration `outlier_at`, the source embeddings are 20 times as large.
+// Returns an f64 model after 12 forward passes in training mode. Dropout makes the entries of each window differ. In
+// pass `outlier_at`, counted from 1, the source embeddings are 20 times as large.
 inline std::unique_ptr<Transformer> used_model(const std::string& normalizer, const Options& options,
                                                bool pre_norm = true, std::uint32_t outlier_at = 0) {
   TransformerConfig config = tiny_config(normalizer, pre_norm);

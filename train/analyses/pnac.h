@@ -46,9 +46,9 @@ constexpr std::int64_t kTraceWindow = 4;  // the default window of UN
 // Returns one channel of values [rows, channels].
 std::vector<double> channel_values(const std::vector<float>& values, std::int64_t channels, std::int64_t channel);
 
-// Returns the channels with the least and the greatest ratio AM/GM of the last `window` values of q, averaged over the
-// iterations. Leaves out channels where the ratio is not finite because a q is 0. Returns {0, 0} if no channel is left.
-// Throws as moving_means() does.
+// Returns the channels with the smallest and the largest ratio AM/GM of the last `window` values of q, averaged over
+// the iterations. Leaves out channels where the ratio is not finite because a q is 0. Returns {0, 0} if no channel is
+// left. Throws the exceptions of moving_means().
 std::pair<std::int64_t, std::int64_t> outstanding_channels(const SiteRecording& site, std::int64_t window);
 
 }  // namespace foldgrad

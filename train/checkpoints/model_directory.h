@@ -17,8 +17,8 @@
 
 namespace foldgrad {
 
-// Returns the directory of the model at `path`: `path` itself if it has a config.json, otherwise the checkpoint that
-// BEST, or else LATEST, names in `path`/checkpoints or in `path`. Throws CheckpointError.
+// Returns the directory of the model at `path`: `path` itself if it has a config.json, otherwise the checkpoint in
+// `path`/checkpoints or in `path` that BEST names or, if there is none, that LATEST names. Throws CheckpointError.
 std::string find_model_directory(const std::string& path);
 
 // Loads the model in find_model_directory(path). Converts tensors of any floating-point type to `dtype`. Throws

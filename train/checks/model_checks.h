@@ -36,10 +36,10 @@ inline CheckResult check_skipped(std::string name, std::string reason) {
   return {std::move(name), CheckResult::Outcome::skipped, std::move(reason)};
 }
 
-// A bound relative to the greatest logit. In f64, summing in another order changes results by about 1e-15 per rounding.
+// A bound relative to the largest logit. In f64, summing in another order changes results by about 1e-15 per rounding.
 constexpr double kSameInF64 = 1e-11;
 
-// Checks that the greatest difference is at most `bound` times the greatest logit.
+// Checks that the largest difference is at most `bound` times the largest logit.
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound);
 
 // Returns the logits of a batch at inference, [rows, classes] in f64 on the host.

@@ -48,7 +48,7 @@ Action add_norms(CLI::App& command);
 Action add_recalibrate(CLI::App& command);
 Action add_report(CLI::App& command);
 Action add_run(CLI::App& command);
-// `arguments` are main()'s; the run records them in command.txt.
+// `arguments` are the arguments of main(); the run records them in command.txt.
 Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<std::string>& arguments);
 Action add_translate(CLI::App& command);
 Action add_verify(CLI::App& command);

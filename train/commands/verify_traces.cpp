@@ -18,7 +18,7 @@ struct VerifyTraces {
   DType dtype = DType::f64;
   std::optional<double> tolerance;
 
-  // Allows for the rounding of sums over a few tokens in 30 steps. In f32, only rounding can change a decision.
+  // Returns the tolerance. The default allows for the rounding of sums over a few tokens in 30 steps.
   double limit() const { return tolerance.value_or(dtype == DType::f64 ? 1e-12 : 1e-4); }
 };
 

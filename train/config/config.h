@@ -19,9 +19,9 @@ struct ExperimentConfig {
 
   std::string family;
   Section model;  // the configuration of the family's models, except values that the data decide; includes [norm]
-  Section data;   // the configuration of their task
-  // The tables [norm.NAME], by NAME. Initially there is at most one table, that of the family's default normalizer, if
-  // the normalizer has options. blocks().normalizer_options is the chosen normalizer's table.
+  Section data;   // the configuration of the family's task
+  // The tables [norm.NAME], by NAME. Initially there is only the table of the family's default normalizer, if that
+  // normalizer has options. blocks().normalizer_options is the chosen normalizer's table.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
   TrainConfig train;
   ValidateConfig validate;
@@ -77,7 +77,8 @@ std::string config_text(const ExperimentConfig& config);
 
 // Returns all keys with defaults, values and help.
 std::string config_help();
-// Returns the first SECTION.KEY whose KEY is `name`, in which - may replace _, or an empty string if there is none.
+// Returns the first SECTION.KEY whose KEY is `name`; `name` may have - in place of _. Returns an empty string if there
+// is none.
 std::string key_named(std::string name);
 // Returns a message of the model or normalizer with the names of members replaced by keys: "vit: heads must divide
 // width = 8, got 3" becomes "model.heads must divide model.width = 8, got 3". Returns other messages unchanged.

@@ -1,5 +1,5 @@
-// A model's configuration as JSON, as in config.json of a model directory. The keys are in the objects "model" and
-// "norm"; "norm" also has the normalizer's options and BlockConfig::normalizer_at.
+// A model's configuration as JSON, the content of config.json in a model directory. The keys are in the objects "model"
+// and "norm"; "norm" also has the normalizer's options and BlockConfig::normalizer_at.
 #pragma once
 #include <algorithm>
 #include <array>

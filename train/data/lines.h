@@ -10,7 +10,8 @@ namespace foldgrad {
 using Lines = std::vector<std::string>;
 
 // Returns the lines of a file without line endings ("\n" or "\r\n") and without a byte order mark at the beginning.
-// Throws FileError, which names the file, if it cannot be read. If a line is not UTF-8, FileError also names the line.
+// Throws FileError, which names the file, if the file cannot be read. If a line is not UTF-8, the error also names the
+// line.
 Lines read_lines(const std::string& path);
 
 struct ParallelText {
@@ -24,8 +25,8 @@ constexpr std::size_t kLongestWord = 1 << 14;
 // Returns true if the line has a word, delimited by white space, that is longer than kLongestWord.
 bool has_long_word(const std::string& line);
 
-// Reads a pair of files. Throws FileError as read_lines() does, and if a file is empty, if the line counts differ, or
-// if a word is longer than kLongestWord. Lines may be empty.
+// Reads a pair of files. Throws FileError if read_lines() does, if a file is empty, if the line counts differ, or if a
+// word is longer than kLongestWord. Lines may be empty.
 ParallelText read_parallel_text(const std::string& source, const std::string& target);
 // Reads DIRECTORY/NAME.SOURCE_LANGUAGE and DIRECTORY/NAME.TARGET_LANGUAGE: "train.de" and "train.en".
 ParallelText read_parallel_text(const std::string& directory, const std::string& name,

@@ -74,8 +74,9 @@ class UpdateObserver {
 
 class Trainer {
  public:
-  // All arguments must outlive the trainer. Between steps only restore() may change the parameters; an average may be
-  // swapped in and out again. Throws std::invalid_argument if accumulate is below 1, or clip or agc is negative.
+  // All arguments must outlive the trainer. Between steps, only restore() may change the parameters. An average may be
+  // swapped in if it is swapped out again. Throws std::invalid_argument if accumulate is below 1, or clip or agc is
+  // negative.
   //
   // With a communicator, each rank has its own trainer, with the same state and settings, and calls the same functions.
   // Each rank computes its part of every batch; losses and gradients are then summed over the ranks.

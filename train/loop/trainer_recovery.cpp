@@ -21,7 +21,7 @@ std::string not_finite(std::int64_t step, const Node& node, const char* what, co
 }  // namespace
 
 std::vector<std::string> Trainer::check() {
-  // Read first, since mend() repeats updates, which overwrites since_.
+  // Reads since_ first, since mend() repeats updates, which overwrites it.
   const Clock::time_point begin = records_.empty() ? Clock::now() : since_;
   std::vector<std::string> failures;
   while (true) {

@@ -10,8 +10,8 @@ namespace foldgrad {
 //             settings  its config.toml as text: {"train.lr": "0.0005", ...}; empty if there is none
 //             events    as in log.jsonl
 //             files     [{title, text}]: the last samples, config.toml, command.txt and env.json, if they exist
-//             exhibits  the content of exhibits.json, if it exists: a list of tables of counts, with a row and a column
-//                       for each name, and of sheets of pictures
+//             exhibits  the content of exhibits.json, if it exists: a list of tables and sheets. A table has a count
+//                       for each pair of names, a sheet has pictures
 //                         {"title", "note", "matrix": {"names": [...], "counts": [[...], ...]}}
 //                         {"title", "note", "pictures": [{"caption", "png", in base64}], "columns", may be absent}
 //             recordings  recordings_json(), if there are any

@@ -14,7 +14,7 @@ namespace foldgrad {
 // Requests from rank 0 to the other ranks.
 enum class Order : std::int64_t { step, check, report, validate, end };
 
-// Sends an order to the other ranks. If `communicator` is null, there are none and this is a no-op.
+// Sends an order to the other ranks. If `communicator` is null, there are no other ranks, and this is a no-op.
 void give_order(Communicator* communicator, Order order);
 
 // Scores the model, with averaged weights if there are any. All ranks share the work; if `communicator` is null, this

@@ -29,12 +29,13 @@ std::string reason_to_refuse(const CheckpointContents& contents);
 // a member or has one of the wrong type.
 RunState from_checkpoint(const CheckpointContents& contents, const std::string& path);
 
-// Throws CheckpointError if the configuration's trajectory keys differ from the checkpoint's. `before` is the file with
-// the run's earlier configuration; the message lists the keys that have changed.
+// Throws CheckpointError if the trajectory keys of the configuration and of the checkpoint differ. `before` is the file
+// with the run's earlier configuration; the message lists the keys that have changed.
 void require_same_trajectory(const NewestCheckpoint& checkpoint, const ExperimentConfig& config,
                              const std::string& before, bool allow_change);
 
-// Throws CheckpointError if a data file's digest differs from env.json's. `digests` has the files' digests by name.
+// Throws CheckpointError if the digest of a data file differs from the digest in env.json. `digests` maps the names of
+// files to their digests.
 void require_same_data(const NewestCheckpoint& checkpoint, const RunDirectory& run,
                        const std::map<std::string, std::string>& digests);
 

@@ -14,7 +14,7 @@ struct BestValidation {
   double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // as in Validation
   std::string text;                                                                                 // Validation::text
 
-  // Returns true if the other validation is better. Among equal scores, the smaller loss is better.
+  // Returns true if a validation with these values is better. Among equal scores, the smaller loss is better.
   bool worse_than(double other_score, double other_loss) const {
     return other_score > score || (other_score == score && other_loss < loss);
   }

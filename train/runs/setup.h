@@ -26,8 +26,8 @@ Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 
 // The task, optimizer, schedule, trainer and recorder of a run. The constructor throws ConfigError if validate.patience
-// is set when validating on the test set, since early stopping would then select by test scores, and if a recording
-// phase extends beyond the last update.
+// is set when validating on the test set, since early stopping would then select by test scores. It also throws
+// ConfigError if a recording phase extends beyond the last update.
 struct Training {
   // A recording covers the whole batch: all ranks take part, and rank 0 saves it in the directory `statistics`.
   Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task, Communicator* communicator,

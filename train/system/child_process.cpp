@@ -30,7 +30,7 @@ struct Started {
 };
 
 // Replaces this process with the program `words`. If that fails, writes errno to `errors`. Makes only async-signal-safe
-// calls, since another thread may have held malloc()'s lock when this process was forked.
+// calls, since another thread may have held the lock of malloc() when this process was forked.
 [[noreturn]] void become(char* const* words, const Wanted& wanted, pid_t parent, int errors) {
   sigset_t none;
   sigemptyset(&none);

@@ -23,7 +23,7 @@ struct ModelData {
   std::string model = {};                   // path of the model as given by the user
   std::string directory = {};               // the model's directory, which contains its vocabulary
 
-  // Throws std::invalid_argument if there is no configuration, or if its family is not the model's.
+  // Throws std::invalid_argument if there is no configuration, or if it is for a different family than the model.
   ExperimentConfig read_config(const Model& model) const;
   std::string data_root(const ExperimentConfig& config) const;
 };

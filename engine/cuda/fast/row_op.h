@@ -72,7 +72,7 @@ struct RowRegisters {
     for (int k = 0; k < Share::K; ++k)
       visited(f, FetchElements<N, /*kResults=*/false>{{packs[k]}, share.first(k), share.row, share.inside(k)});
   }
-  // Returns a copy of f whose elements and columns 0 ... N - 1 are pack k.
+  // Returns a copy of f that sees pack k as its elements and columns 0 ... N - 1.
   __device__ __forceinline__ F shown(const F& f, const Share& share, int k) {
     const F columns = visited(f, FetchColumns<N>{{packs[k]}, share.column(k), share.inside(k)});
     return visited(columns, ShowElements<N>{{packs[k]}});
@@ -228,7 +228,7 @@ bool row_and_sums_in_registers(const F& f) {
   return false;
 }
 
-// Like row_op_with_column_sums_cuda, but returns false if row_in_registers() would, or if there is no target.
+// Like row_op_with_column_sums_cuda, but returns false where row_in_registers() does, and if there is no target.
 template <class F>
 bool row_with_column_sums_in_registers(const F& f) {
   const bool sums = wants_column_sums(f);

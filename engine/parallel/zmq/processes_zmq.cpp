@@ -21,7 +21,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr int kPresence = -1;   // the tag of missing()'s messages, which must not mix with others
+constexpr int kPresence = -1;   // tag of the messages that missing() sends; they must not mix with other messages
 constexpr int kLinger = 10000;  // milliseconds that closing waits for unsent messages
 constexpr int kUnlimited = 0;   // no limit on the number of messages in a queue
 constexpr const char* kGreeting = "foldgrad";
@@ -196,8 +196,8 @@ class ZmqProcesses final : public Processes {
     for (std::size_t r = 0; r < inboxes.size(); ++r)
       if (inboxes[r].empty()) ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
     std::ostringstream text;
-    text << "parallel: process " << ranks << " of " << count_ << " did not connect within " << meeting.timeout
-         << " s to port " << meeting.port << ", $MASTER_PORT + 1, of process 0";
+    text << "parallel: process " << ranks << " of " << count_ << " did not connect to process 0 within "
+         << meeting.timeout << " s, on port " << meeting.port << " ($MASTER_PORT + 1)";
     if (strangers > 0) text << "; " << strangers << " messages from other programs arrived";
     return text.str();
   }

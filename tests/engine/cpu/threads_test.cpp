@@ -34,7 +34,7 @@ std::vector<int> runs_of_each(std::int64_t pieces) {
   return runs;
 }
 
-// Runs n pieces that wait for each other, so this hangs unless n threads take part. Each piece then calls then().
+// Runs n pieces that wait for each other, so the call hangs unless n threads take part. Then each piece calls then().
 template <class Then>
 void run_together(int n, const Then& then) {
   std::atomic<int> inside = 0;
@@ -70,7 +70,7 @@ TEST_F(Threads, ManyShortCallsFromThreeCallers) {
     callers.emplace_back([&] {
       set_threads(2);
       for (int call = 0; call < kCalls; ++call) {
-        const std::int64_t pieces = call % 4;  // two or three pieces are shared with the helper
+        const std::int64_t pieces = call % 4;  // the helper takes part if there are two or three pieces
         std::atomic<std::int64_t> sum = 0;
         parallel(pieces, [&](std::int64_t piece) { sum += piece + 1; });
         wrong += sum != pieces * (pieces + 1) / 2;
@@ -88,7 +88,8 @@ std::set<int> tasks() {
   return all;
 }
 
-// Starts the helper of the calling thread, which must not have one yet. Returns the helper's thread id in the system.
+// Starts a helper of the calling thread, which must not have one yet. Returns the system's id of the helper, or 0 if
+// there is no new thread.
 int make_helper() {
   const std::set<int> before = tasks();
   set_threads(2);
@@ -98,8 +99,8 @@ int make_helper() {
   return 0;
 }
 
-// Stops one thread of the parent process until the parent closes the pipe `release`. A child process must do this,
-// since a process cannot stop one of its own threads.
+// Stops one thread of the parent process until the parent closes the pipe `release`. Writes y to the pipe `held` if
+// that succeeds, otherwise n. Runs in a child process, since a process cannot stop one of its own threads.
 [[noreturn]] void hold(int task, int held, int release) {
   int status = 0;
   char answer = 'n';
@@ -126,7 +127,7 @@ TEST_F(Threads, AHelperThatIsHeldDelaysNoCall) {
     for (int call = 0; answer == 'y' && call < 1000; ++call) ASSERT_EQ(runs_of_each(16), std::vector<int>(16, 1));
     close(release[1]);
     waitpid(holder, nullptr, 0);
-    if (answer != 'y') GTEST_SKIP() << "no thread may be stopped here";
+    if (answer != 'y') GTEST_SKIP() << "ptrace may not stop threads here";
     run_together(2, [] {});
   }).join();
 }
@@ -142,7 +143,7 @@ TEST_F(Threads, TheFirstPieceThatFailsIsReported) {
       };
       EXPECT_EQ(message<std::runtime_error>([&] { parallel(100, fail); }), "piece 37");
       for (int piece = 0; piece <= 37; ++piece) ASSERT_EQ(runs[std::size_t(piece)], 1) << piece;
-      ASSERT_EQ(runs_of_each(100), std::vector<int>(100, 1));  // the failure affects no later call
+      ASSERT_EQ(runs_of_each(100), std::vector<int>(100, 1));  // later calls work as usual
     }
   }
 }
@@ -163,8 +164,8 @@ TEST_F(Threads, ALoopInsideAPieceIsPlain) {
   EXPECT_EQ(threads(), 3);
 }
 
-// A program reads OMP_NUM_THREADS and its processors only once, so this test starts its own program again, with four
-// threads on one processor.
+// A program reads OMP_NUM_THREADS and its set of processors only once. So this test starts its own program again, with
+// four threads on one processor.
 TEST_F(Threads, FourOnOneProcessor) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -188,8 +189,8 @@ TEST_F(Threads, FourOnOneProcessor) {
   EXPECT_EQ(status, 0);
 }
 
-// MPI or OpenMP may bind the calling thread to one processor. Its helpers must still run on all processors of the
-// process.
+// MPI or OpenMP may bind the calling thread to one processor. Its helpers must still be allowed to run on all
+// processors of the process.
 TEST_F(Threads, HelpersRunWhereTheProcessMayAndBlockSignals) {
   std::thread([] {
     cpu_set_t process, one;

@@ -14,7 +14,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 const double kLeastResult = std::exp(double{-87.33f});  // smallest result of exp and sigmoid that is not 0
 
-// Returns |got - want| in units of the last place of a float near `want`.
+// Returns |got - want| in units in the last place of a float near `want`.
 double ulps(float got, double want) {
   if (std::fabs(want) >= 3.4028235677973366e38) return double(got) == std::copysign(INFINITY, want) ? 0 : INFINITY;
   const int exponent = want == 0 ? -126 : std::max(std::ilogb(want), -126);
@@ -25,7 +25,7 @@ struct Function {
   const char* name;
   float (*fast)(float);
   double (*exact)(double);
-  double tolerance = 2.5;  // in units of the last place
+  double tolerance = 2.5;  // in units in the last place
   bool subnormals = true;  // false if results below e^-87.33 are 0
 };
 const std::vector<Function> kFunctions = {
@@ -62,15 +62,15 @@ TEST(VectorMath, FloatIsCloseOverTheWholeRange) {
   });
 }
 
-// The grid covers all arguments at which functions bend, reach their limits or would become subnormal, and at which
-// formulas change.
+// The grid covers the arguments at which a function bends, reaches its limit or would become subnormal, and those at
+// which its formula changes.
 TEST(VectorMath, FloatIsCloseOnADenseGrid) {
   expect_close([](const auto& visit) {
     for (double x = -106; x < 106; x += 1.0 / 4099) visit(float(x));
   });
 }
 
-// Returns the factor of x in gelu_tanh. It is computed as a sigmoid, which keeps small values accurate.
+// Returns gelu_tanh(x) / x. Computing it as a sigmoid keeps small results accurate.
 double tanh_cdf(double x) { return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }
 
 TEST(VectorMath, DistributionFunctionsAreWithinTheirAbsoluteError) {

@@ -13,7 +13,8 @@ class WriteCpu : public ::testing::Test {};
 using Types = ::testing::Types<float, double, bf16>;
 TYPED_TEST_SUITE(WriteCpu, Types);
 
-// Tries positions and lengths just below, at and above the borders of cache lines. Neighbours must stay untouched.
+// Writes ranges of up to 139 elements that begin just below, at and just above the borders of cache lines. The elements
+// before and after a range must not change.
 TYPED_TEST(WriteCpu, BothWaysWriteTheSameAndNothingElse) {
   using T = TypeParam;
   using Value = compute_t<T>;
@@ -34,7 +35,7 @@ TYPED_TEST(WriteCpu, BothWaysWriteTheSameAndNothingElse) {
           const bool inside = begin <= i && i < begin + n;
           ASSERT_EQ(calls[i], inside) << i;
           ASSERT_EQ(Value(y[i]), inside ? Value(T(Value(i) / 3)) : Value(-1))
-              << "from " << begin << ", " << n << ": " << i;
+              << n << " elements beginning at " << begin << ", element " << i;
         }
       }
     }

@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Each test is a death test, whose process turns the guard on before it allocates device memory.
+// Each test is a death test. Its child process turns the guard on before it allocates device memory.
 class GuardedMemory : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -49,7 +49,7 @@ TEST_F(GuardedMemory, OtherFaultsAreNotBlamedOnIt) {
     volatile int* nowhere = nullptr;
     std::exit(*nowhere);
   };
-  EXPECT_DEATH(elsewhere(), "^[^t]*$|Sanitizer");  // cannot match kMessage, which has a t
+  EXPECT_DEATH(elsewhere(), "^[^t]*$|Sanitizer");  // does not match kMessage, which contains a t
 }
 
 bool kernels_and_copies_reach_it() {
@@ -58,7 +58,7 @@ bool kernels_and_copies_reach_it() {
   accumulate(x, y);
   y.zero();
   y.copy_from(Tensor::full({5000}, 3, DType::f32));
-  Tensor::empty({7000}, DType::f32, Device::cuda);  // has another size and returns to the cache
+  Tensor::empty({7000}, DType::f32, Device::cuda);  // another size; its memory returns to the cache
   memory::release_cache(Device::cuda);
   accumulate(y, x);
   return x.values<float>() == std::vector<float>(5000, 4) && y.values<float>() == std::vector<float>(5000, 7);

@@ -15,8 +15,8 @@ namespace {
 
 using namespace testing;
 
-// While the object exists, limits every file of this process to `bytes`. This acts like a full disk but needs no root
-// privileges.
+// Limits the size of each file of this process to `bytes` for the lifetime of the object. This acts like a full disk,
+// but needs no root privileges.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -34,7 +34,7 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-// Returns the error's message and number.
+// Returns the message and the errno of the FileError that `body` throws.
 template <class Body>
 std::pair<std::string, int> failure_of(const Body& body) {
   try {
@@ -45,7 +45,7 @@ std::pair<std::string, int> failure_of(const Body& body) {
   return {"no error", 0};
 }
 
-// Returns true if the message is `before`, the temporary file's running number, and `after`.
+// Returns true if the message is `before`, the numbers in the temporary file's name, and `after`.
 bool matches(const std::string& message, const std::string& before, const std::string& after) {
   return message.size() > before.size() + after.size() && message.starts_with(before) && message.ends_with(after);
 }
@@ -119,7 +119,7 @@ TEST_F(AtomicFileTest, TheOldFileSurvivesAFullDisk) {
     const FileSizeLimit limit(1000);
     AtomicFile file(path);
     file.write(std::string(999, 'x'));
-    file.write(std::string(2, 'y'));  // the first byte fits, and is written separately before the rest
+    file.write(std::string(2, 'y'));  // only the first of the two bytes fits, and is written first
   });
   EXPECT_EQ(error, EFBIG);
   EXPECT_TRUE(matches(message, path + ".", ".part: cannot be written: File too large")) << message;
@@ -164,7 +164,7 @@ TEST_F(AtomicFileTest, ATargetThatBecameADirectoryMeanwhile) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-// A link that refers to itself looks like a directory that exists but cannot be listed.
+// A symbolic link to itself stands for a directory that exists but cannot be listed.
 TEST_F(AtomicFileTest, OnlyAnAbsentDirectoryMayBeOptional) {
   EXPECT_TRUE(paths_in(directory / "absent", /*optional=*/true).empty());
   ASSERT_EQ(symlink("loop", (directory / "loop").c_str()), 0);

@@ -1,5 +1,5 @@
-// Tests a small file truncated to every shorter length, and with each byte of its header set to every other value. The
-// reader must reject it or return what it now contains.
+// Tests the reader on damaged copies of a small file: truncated to every shorter length, or with one byte of the header
+// set to another value. The reader must reject a damaged file or return its new contents.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -16,9 +16,10 @@ namespace {
 
 using Decoded = std::map<std::string, std::tuple<std::string, std::vector<std::uint64_t>, std::string>>;
 
-// A second reader, which parses the header into a DOM instead of handling events. Returns (dtype, shape, values) by
-// name, or nothing if the file must be rejected. A DOM hides duplicate keys. But if one changed byte makes two keys of
-// the file below equal, both are names of tensors with values. Then one tensor is lost and the layout has a gap.
+// A second reader, which parses the header into a DOM instead of handling events. Returns the (dtype, shape, values) of
+// each tensor by name, or nothing if the file must be rejected. The DOM keeps only one of two equal keys. In the file
+// below, one changed byte can make only the names of two tensors with values equal. The DOM then loses one of these
+// tensors, so the layout has a gap and the file is rejected.
 std::optional<Decoded> decode(const std::string& bytes) {
   using Json = nlohmann::json;
   const std::map<std::string, unsigned> types = {{"F64", 8}, {"I64", 8},  {"F32", 4},
@@ -103,8 +104,8 @@ TEST(SafetensorsCorrupted, EveryTruncationIsRefused) {
   }
 }
 
-// Sets each byte of the header, and of the header's length, to every other value. The reader must reject the file or
-// return what it now contains, for example a changed tensor name.
+// Sets each byte of the header and of the header's length to every other value. An accepted file has, for example, a
+// changed tensor name.
 TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
   const TemporaryDirectory directory;
   const std::string path = small_file(directory);
@@ -125,7 +126,7 @@ TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
     }
     put(at, original);
   }
-  EXPECT_GT(accepted, 1000);  // most of these mutants differ in names and metadata
+  EXPECT_GT(accepted, 1000);  // in most accepted files, the changed byte is in a name or in the metadata
   EXPECT_GT(refused, 30000);
 }
 

@@ -1,4 +1,4 @@
-// Tests files with one fault each, and checks the whole message of every rejection.
+// Tests that the reader rejects malformed files, each with one fault, and compares the full messages.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -22,7 +22,8 @@ std::string repeated(const std::string& text, int count) {
   return fmt::format("{}", fmt::join(std::vector(count, text), ""));
 }
 
-// Returns the message without the path, "accepted", or a description of another failure.
+// Reads a file. Returns the error message without the path, "accepted" if there is no error, or a description of an
+// error of the wrong type.
 std::string refusal_of(const std::string& path) {
   try {
     read_safetensors(path);
@@ -50,7 +51,7 @@ void check_cases(const std::vector<Case>& cases) {
   }
 }
 
-// Return a header with this text for one value of an entry `a`, or for the metadata.
+// Each of these functions returns a header that contains `text` as one value of tensor `a`, or as the metadata.
 std::string shape(const std::string& text) {
   return R"({"a":{"dtype":"F32","data_offsets":[0,4],"shape":)" + text + "}}";
 }
@@ -61,7 +62,7 @@ std::string dtype(const std::string& text) {
   return R"({"a":{"data_offsets":[0,4],"shape":[1],"dtype":)" + text + "}}";
 }
 std::string metadata(const std::string& text) { return R"({"__metadata__":)" + text + "}"; }
-// Returns a header of tensors `a`, `b`, ... whose bytes have these offsets.
+// Returns a header of u8 tensors `a`, `b`, ... with these offsets.
 std::string bytes_at(const std::vector<std::pair<int, int>>& offsets) {
   std::string entries;
   char name = 'a';
@@ -90,7 +91,7 @@ TEST(SafetensorsMalformed, LengthOfTheHeader) {
     write_bytes(path, bytes);
     EXPECT_EQ(refusal_of(path), message);
   }
-  // The file is sparse, and large enough for a length above the format's limit.
+  // This sparse file is large enough for a header that is longer than the format allows.
   write_bytes(path, with_length(100'000'001, "{"));
   std::filesystem::resize_file(path, 100'000'100);
   EXPECT_EQ(refusal_of(path), kNotWhole + "at most 100000000 bytes, got 100000001");
@@ -228,7 +229,7 @@ TEST(SafetensorsMalformed, SizesThatDisagree) {
       {shape("[2305843009213693952,1]"), 4, too_many("2305843009213693952, 1")},
       {shape("[4294967296,4294967296]"), 4, too_many("4294967296, 4294967296")},
       {shape("[9223372036854775807,9223372036854775807]"), 4, too_many("9223372036854775807, 9223372036854775807")},
-      // Modulo 2^64, these are 4 bytes, which would fit.
+      // Modulo 2^64, this tensor would have 4 bytes, which would fit.
       {shape("[4611686018427387905]"), 4, too_many("4611686018427387905")},
       {shape("[0,4294967296,4294967296]"), 0, too_many("0, 4294967296, 4294967296")},
       {shape("[2305843009213693951]"), 4, spans("9223372036854775804 bytes of F32 [2305843009213693951]", "[0, 4]")},
@@ -260,7 +261,7 @@ TEST(SafetensorsMalformed, Layout) {
   });
 }
 
-// Recursion, or memory for each level, would crash under the sanitizers.
+// A reader that recursed, or that kept memory for each level, would crash under the sanitizers.
 TEST(SafetensorsMalformed, Depth) {
   const int levels = 1'000'000;
   check_cases({

@@ -16,8 +16,8 @@ namespace {
 using namespace testing;
 using Metadata = std::map<std::string, std::string>;
 
-// The result of serialize() of the Python package safetensors 0.5.3 for these tensors, whose bytes were packed with
-// Python's struct:
+// The file that serialize() of the Python package safetensors 0.5.3 makes of the following tensors, whose bytes were
+// packed with Python's struct:
 //   weight F32 [2, 3] 1 -2 0.5 3.25 -0 0.001;  half BF16 [3] 1 -2 inf;  double F64 [] 0.1;  ids I64 [2] -1 2^40;
 //   lengths I32 [1, 2] 7 -8;  mask U8 [3] 0 1 255;  none F32 [0, 4];  metadata note = "café"
 const char kPythonHeader[] =
@@ -165,7 +165,7 @@ TEST_F(SafetensorsTest, RefusedArgumentsLeaveTheOldFile) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-// If the time grew with the square, four times as many tensors would take 16 times as long.
+// If the time grew with the square of the number of tensors, four times as many tensors would take 16 times as long.
 TEST_F(SafetensorsTest, TimeGrowsWithTheNumberOfTensors) {
   const auto seconds = [&](int count) {
     NamedTensors tensors;

@@ -1,4 +1,4 @@
-// A directory for the files of one test, which is removed when the test ends.
+// A temporary directory for the files of one test. The destructor removes it.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>

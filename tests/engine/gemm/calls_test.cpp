@@ -1,4 +1,4 @@
-// Tests gemm(): calls from several threads, products that several threads share, and products with a bias.
+// Tests gemm() with several calling threads, several worker threads, biases, and sums of rows.
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -31,8 +31,8 @@ void expect_same_bits(const Gemm& g) {
   }
 }
 
-// The products are cut in every way: into rows, rows of a weight gradient, columns, matrices of a batch, matrices and
-// their rows, and terms.
+// The six products are cut into pieces in different ways: into rows, rows of a weight gradient, columns, matrices of a
+// batch, both matrices and rows, and terms.
 TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   const int before = threads();
   for (const Gemm& g : {product(false, true, 780, 90, 550), product(true, false, 390, 70, 1500),
@@ -72,7 +72,7 @@ std::vector<float> in_blocks(const Operands<float>& o) {
 // packed, nor on the number of threads.
 TEST(Gemm, OwnLoopsHaveTheSameBitsWithAnyNumberOfThreads) {
 #if !defined(__FMA__) || !defined(__OPTIMIZE__)
-  GTEST_SKIP() << "this build has no fused multiplication and addition";
+  GTEST_SKIP() << "this build has no fused multiply-add";
 #endif
   const BackEnd<float> own{"own", Device::cpu, false, run_library<float, fma_gemm_cpu>};
   const int before = threads();
@@ -133,8 +133,8 @@ TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   EXPECT_EQ(c.values<float>(), want);
 }
 
-// If parameters share a storage, the bias of a layer may begin at any element. cuBLASLt may read it in packs of 16
-// bytes and does not check its address.
+// If parameters share storage, a layer's bias may begin at any element. cuBLASLt may read it in packs of 16 bytes, and
+// does not check its address.
 TEST(Gemm, ABiasMayBeginBesideAMultipleOf16Bytes) {
   if (!cuda_available()) GTEST_SKIP() << "no device";
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
@@ -148,8 +148,8 @@ TEST(Gemm, ABiasMayBeginBesideAMultipleOf16Bytes) {
   }
 }
 
-// Only cuBLASLt computes the product and the sums at once, if the sums begin at a multiple of 16 bytes. Otherwise both
-// results stay unchanged, and the caller takes two steps.
+// gemm_with_row_sums() computes the product and the sums in one step only with cuBLASLt, and only if the sums begin at
+// a multiple of 16 bytes. Otherwise it changes neither result, and the caller takes two steps.
 TEST(Gemm, SumsRowsBesideTheProductOrDoesNothing) {
   const std::int64_t m = 24, n = 16, k = 200;
   Tensor a = Tensor::empty({k, m}, DType::f32), b = Tensor::empty({k, n}, DType::f32);

@@ -16,8 +16,8 @@ class GemmOf : public ::testing::Test {};
 using Types = ::testing::Types<float, double, bf16>;
 TYPED_TEST_SUITE(GemmOf, Types);
 
-// The sizes are just below, at and above the tile of our own kernel (32, with depth 16) and the block of columns of the
-// reference (64).
+// The sizes are just below, at and just above the tile of our own CUDA kernel (32 rows and columns, 16 terms) and the
+// reference's block of 64 columns.
 TEST(Gemm, SizesAroundTiles) {
   unsigned seed = 0;
   for (int m : {1, 2, 31, 32, 33, 65})
@@ -29,7 +29,7 @@ TEST(Gemm, SizesAroundTiles) {
       }
 }
 
-// With AMX, oneDNN 2.6 uses unconfigured tiles if 63 terms are left after blocks of 64.
+// With AMX, oneDNN 2.6 uses tiles that it has not configured if 63 terms remain after blocks of 64.
 TEST(Gemm, OfBf16With63TermsLeft) {
   for (auto [m, n, k] : {std::array{8, 144, 63}, {34, 97, 63}, {66, 38, 63}, {184, 187, 1215}})
     for (bool transposed : {false, true})
@@ -46,8 +46,8 @@ TEST(Gemm, OneRowOrColumnWithGaps) {
     }
 }
 
-// The products are large enough to be multithreaded, and for libraries to split every dimension into blocks. Some
-// operands are unaligned.
+// The products are so large that they run on several threads and that libraries split every dimension into blocks. Some
+// rows are not aligned.
 TYPED_TEST(GemmOf, LargeProducts) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})
@@ -58,8 +58,8 @@ TYPED_TEST(GemmOf, LargeProducts) {
       }
 }
 
-// If k = m, a transposed A has the strides of an untransposed one. With a gap in C, the matrices cannot be merged into
-// one tall matrix.
+// With k = 5, A is square, so a transposed A has the same strides as an untransposed one. With gaps between the
+// matrices of C, they cannot be merged into one tall matrix.
 TEST(Gemm, BatchesWithSharedOperands) {
   for (bool ta : {false, true})
     for (bool share_a : {false, true})
@@ -93,7 +93,7 @@ TEST(Gemm, ManyProductsOfOneShape) {
 }
 
 #ifdef FOLDGRAD_HAVE_CUDA
-// The grid of our own kernel has at most 65,535 matrices. k = 0 keeps this quick under emulation.
+// A grid of our own kernel has blocks for at most 65,535 matrices. k = 0 keeps the test quick under emulation.
 TEST(Gemm, TiledKernelTakesLargeBatches) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA device";
   const BackEnd<float> tiled{"tiled", Device::cuda, true, run_tiled<float>};
@@ -102,8 +102,8 @@ TEST(Gemm, TiledKernelTakesLargeBatches) {
 }
 #endif
 
-// Computes Q K^T and P V for [tokens, heads, width], the layout of attention, in which the matrices of the batch are
-// side by side.
+// Computes Q K^T and P V, with Q, K, V and P V in attention's layout [tokens, heads, width]. The heads are the batch,
+// so the matrices of the batch are side by side.
 TEST(Gemm, BatchesSideBySide) {
   Gemm g = product(false, true, 6, 7, 8, {.batch = 3});
   g.row_stride_a = g.row_stride_b = 3 * 8, g.batch_stride_a = g.batch_stride_b = 8;
@@ -124,7 +124,7 @@ TEST(Gemm, SizesOfZero) {
     }
 }
 
-// With alpha 0, even a NaN in A or B does not show.
+// If alpha is 0, NaN in A or B must not affect C.
 TEST(Gemm, AlphaZeroReadsNeitherOperand) {
   Gemm g = product(false, false, 2, 3, 4);
   g.alpha = 0, g.beta = 2;
@@ -153,7 +153,8 @@ RC_GTEST_PROP(Gemm, EqualsTheTripleLoop, ()) {
   if (!error.empty()) RC_FAIL(error);
 }
 
-// The tests above must not pass only because the libraries decline everything.
+// Checks that libraries accept plain products. Otherwise the tests above would also pass if libraries declined all
+// products.
 TEST(Gemm, LibrariesTakePlainProducts) {
   const Gemm g = product(false, false, 8, 8, 8);
   for (const auto& back_end : back_ends<float>())

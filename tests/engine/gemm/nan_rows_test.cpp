@@ -1,6 +1,5 @@
-// Tests that a NaN in a row of A affects only the same row of the product. If the length of a row is not a multiple of
-// the numbers that a library loads at once, the library reads beyond the row and multiplies the extra numbers by zeros,
-// but 0 * NaN is NaN.
+// Tests that NaN in a row of A affects only the same row of the product. A library that loads several numbers at once
+// may read beyond the end of a row, and multiply the extra numbers by zeros. If the next row is NaN, this gives NaN.
 #include <array>
 #include <cmath>
 
@@ -12,8 +11,8 @@ namespace {
 
 using namespace testing;
 
-// Makes rows 1, 3, 5, ... of op(A) NaN. Returns "", or the first element of C that is not NaN in such a row, or that
-// differs from the result without NaN in another row.
+// Sets rows 1, 3, 5, ... of op(A) to NaN. These rows of C must become NaN; the other rows must not change. Returns a
+// description of the first wrong element, or "" if there is none.
 template <class T, class C = T>
 std::string error_by_nan_rows(const Gemm& g) {
   const Operands<T, C> finite(g, /*with_bias=*/false, 1);

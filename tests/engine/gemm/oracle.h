@@ -1,5 +1,5 @@
-// Every back end of gemm() on this machine, random operands, and an independent triple loop for comparison. The loop
-// sums in long double, which is exact enough even for f64.
+// Compares every back end of gemm() on this machine with an independent triple loop, on random operands. The loop sums
+// in long double, which is exact enough even for f64.
 #pragma once
 #include <fmt/core.h>
 
@@ -22,12 +22,12 @@ template <class T>
 struct BackEnd {
   const char* name;
   Device device;
-  bool takes_empty;  // accepts sizes of zero; gemm() never passes empty products to libraries
+  bool takes_empty;  // accepts empty products, which gemm() never passes to libraries
   bool (*run)(const Gemm&, const GemmPointers&);
 };
 
-// Calls call(c, a, b) with the pointers cast to the types that g and T imply. If there is a bias, which gemm() itself
-// adds, returns false without a call.
+// Casts the pointers to the types that g and T imply, calls call(c, a, b), and returns true. If there is a bias,
+// returns false without a call, since these kernels add no bias: gemm() adds it.
 template <class T, class Call>
 bool with_pointers(const Gemm& g, const GemmPointers& p, const Call& call) {
   const auto *a = (const T*)p.a, *b = (const T*)p.b;
@@ -83,18 +83,19 @@ std::vector<BackEnd<T>> back_ends() {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Counts the elements from the first one to the last one of `batch` matrices, including the gaps between them.
+// Returns the number of elements from the first to the last element of `batch` matrices, including the gaps.
 inline std::int64_t extent(std::int64_t batch, std::int64_t batch_stride, std::int64_t rows, std::int64_t row_stride,
                            std::int64_t columns) {
   if (batch == 0 || rows == 0 || columns == 0) return 0;
   return (batch - 1) * batch_stride + (rows - 1) * row_stride + columns;
 }
 
-// The operands of one product. Elements between rows and between matrices are NaN, so that a kernel that reads them is
-// noticed. C is also NaN if beta is 0. 64 rows, more than a tile has, follow C, to catch kernels that write beyond C.
+// The operands of one product. Elements between rows and between matrices are NaN, so that the result of a kernel that
+// uses them is NaN. If beta is 0, C is NaN as well, since it must not be read. 64 more rows of NaN follow C, to catch
+// kernels that write beyond C.
 template <class T, class C = T>
 struct Operands {
-  Gemm g;  // as given to gemm
+  Gemm g;  // as passed to gemm()
   std::vector<T> a, b, bias;
   std::vector<C> c;
 
@@ -119,7 +120,7 @@ struct Operands {
   }
 };
 
-// Returns C after the product, or nothing if the back end declines.
+// Returns C after the product, or nothing if the back end declines the product.
 template <class T, class C>
 std::optional<std::vector<C>> result(const BackEnd<T>& back_end, const Operands<T, C>& o) {
   std::vector<std::shared_ptr<void>> held;
@@ -135,10 +136,10 @@ std::optional<std::vector<C>> result(const BackEnd<T>& back_end, const Operands<
   return c;
 }
 
-// The expected C and its tolerance; a negative tolerance marks elements that must not be touched. A sum of k products,
-// in any order and with the scales applied anywhere, has an error of at most about (k + 8) u times the sum of the
-// magnitudes, where u is half the epsilon of the sum's type. Storing the sum as bf16 adds half a unit in the last
-// place. See Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
+// The expected C and its tolerance. A negative tolerance marks elements that must not change. A sum of k products, in
+// any order and with alpha and beta applied at any point, has an error of at most about (k + 8) u times the sum of the
+// terms' magnitudes, where u is half the epsilon of the sum's type. Storing the sum as bf16 adds half a unit in the
+// last place. See Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
 struct Expected {
   std::vector<double> c, tolerance;
 };
@@ -168,13 +169,13 @@ Expected expected(const Operands<T, C>& o) {
   return e;
 }
 
-// Describes the first wrong element of C. Returns "" if there is none.
+// Returns a description of the first wrong element of C, or "" if there is none.
 template <class T, class C>
 std::string first_error(const Operands<T, C>& o, const Expected& e, const std::vector<C>& got) {
   for (std::size_t at = 0; at < got.size(); ++at)
     if (e.tolerance[at] < 0) {
       if (std::memcmp(&got[at], &o.c[at], sizeof(C)) != 0)
-        return fmt::format("element {} lies between or after the rows of C and was written", at);
+        return fmt::format("element {} is between or after the rows of C, but was written", at);
     } else if (!(std::abs(double(got[at]) - e.c[at]) <= e.tolerance[at])) {
       return fmt::format("element {} of C: got {}, want {} within {}", at, double(got[at]), e.c[at], e.tolerance[at]);
     }
@@ -190,7 +191,8 @@ inline std::string describe(const Gemm& g, bool bias) {
                                : "");
 }
 
-// Describes the fault of the first back end with a wrong result. Returns "" if there is none.
+// Returns a description of the first wrong result of any back end, or "" if there is none. Without `emulated`, skips
+// back ends on an emulated device.
 template <class T, class C = T>
 std::string error_of(const Gemm& g, bool bias, unsigned seed, bool emulated = true) {
   const Operands<T, C> o(g, bias, seed);
@@ -216,7 +218,8 @@ inline std::string error_of_types(const Gemm& g, bool bias, unsigned seed = 1) {
   return error_of<bf16, float>(exact, bias, seed);
 }
 
-// Matrices with `pad` elements between rows and `gap` between matrices. A shared operand has a batch stride of 0.
+// The layout of a product: `pad` elements between rows, and `gap` elements between matrices. A shared operand has a
+// batch stride of 0.
 struct Layout {
   std::int64_t pad = 0, batch = 1, gap = 0;
   bool share_a = false, share_b = false;

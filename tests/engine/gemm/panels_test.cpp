@@ -1,4 +1,4 @@
-// Tests the panels of B for oneDNN.
+// Tests the packing of B into panels for oneDNN, and products with packed panels.
 #include "engine/gemm/panels.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns the panels by their definition: [n / 64, k / 2, 64, 2].
+// Packs B by the definition of the panels, [n / 64, k / 2, 64, 2]. Zeros pad the columns to a multiple of 64, and the
+// terms to a multiple of 32.
 std::vector<bf16> defined_panels(const Operands<bf16>& o) {
   const Gemm g = resolved(o.g);
   const GemmStrides at(g);
@@ -33,8 +34,8 @@ void expect_defined_panels(const Gemm& g) {
   EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(bf16)), 0) << describe(g, false);
 }
 
-// The sizes are just below, at and above panels of 64 columns, blocks of 32 terms and the squares that are transposed.
-// The distance between rows may be even or odd. 700 terms are enough for several pieces.
+// The sizes are just below, at and just above the sizes of a panel (64 columns), a block (32 terms) and the squares
+// that pack_panel() transposes. Row strides are even or odd. 700 terms are enough for packing in several pieces.
 TEST(Panels, HaveTheOrderOfTheirDefinition) {
   for (int n : {1, 63, 64, 65, 130})
     for (int k : {1, 2, 15, 16, 31, 32, 33, 100, 700})
@@ -50,8 +51,9 @@ std::vector<bf16> integers(std::int64_t n, unsigned seed) {
   return values;
 }
 
-// Multiplies integers, whose sums are exact in any order, and compares with our own loops. The products are cut into
-// three pieces or more, and end within a panel, a block of terms and a piece.
+// Multiplies small integers, whose sums are exact in any order, and compares the products with those of our own loops.
+// Each product is cut into three pieces, and its last block of terms is not full. With 97 columns, the last panel is
+// not full either.
 TEST(Panels, GiveTheProduct) {
   for (auto [m, n, k] : {std::array{797, 97, 511}, {1000, 64, 700}})
     for (unsigned flags = 0; flags < 4; ++flags) {

@@ -1,5 +1,5 @@
-// Tests how products are cut for the threads. calls_test.cpp tests that the results have the same bits on any number of
-// threads.
+// Tests how a product is cut into pieces for the threads. calls_test.cpp tests that results have the same bits on any
+// number of threads.
 #include "engine/gemm/pieces.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,9 @@
 namespace foldgrad::testing {
 namespace {
 
-// The terms are cut into five parts in f32, and into two in bf16, which takes less time per term. With 144 columns or
-// 97 rows, C could be cut into two parts; two parts of the terms are then too few, so bf16 cuts C.
+// f32 cuts the terms into five parts. bf16 takes less time per term, so it needs only two parts. With 144 columns or 97
+// rows, C itself can be cut into two parts. Then bf16 cuts C, since cutting the terms must give at least twice as many
+// parts as cutting C.
 TEST(Pieces, OfTheTermsOfANarrowGradient) {
   for (const auto [m, n, bf16_parts] : {std::array{48, 120, 2}, {60, 97, 2}, {48, 144, 1}, {97, 65, 1}})
     for (unsigned flags = 0; flags < 4; ++flags) {

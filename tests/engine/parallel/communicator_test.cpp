@@ -14,7 +14,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns the value of element i on rank r. Sums of such values round.
+// Returns the value of element i on rank r. Sums of these values are rounded.
 float value(int r, std::size_t i) { return float(std::sin(1.0 + double(i) + 17.0 * r)); }
 
 // Returns the sum over ranks [begin, end), added as a binary tree.
@@ -26,7 +26,7 @@ float tree(int begin, int end, std::size_t i) {
 
 TEST(Communicator, SumsAreThoseOfABinaryTree) {
   for (const int ranks : {1, 2, 4, 8})
-    for (const std::size_t n : {0u, 1u, 3u, 1000u, 4096u, 4097u, 10001u}) {  // up to 4,096 floats are a small sum
+    for (const std::size_t n : {0u, 1u, 3u, 1000u, 4096u, 4097u, 10001u}) {  // sums of up to 4,096 floats are small
       std::vector<std::vector<float>> got(static_cast<std::size_t>(ranks));
       Team({.ranks = ranks}).run([&](Communicator& c) {
         std::vector<float> values(n);
@@ -46,11 +46,11 @@ TEST(Communicator, ATreeRoundsOtherwiseThanASumFromLeftToRight) {
     for (int r = 0; r < 8; ++r) sum += value(r, i);
     different += sum != tree(0, 8, i);
   }
-  EXPECT_GT(different, 100);  // otherwise the test above could not distinguish the two
+  EXPECT_GT(different, 100);  // otherwise the test above would also accept other orders
 }
 
 TEST(Communicator, PAR_1_SendsWhatTheFormulaSays) {
-  const std::size_t n = 8192;  // 8 ranks can divide this number of elements evenly
+  const std::size_t n = 8192;  // a multiple of 8, so all ranks sum equally many elements
   Team({.ranks = 8}).run([&](Communicator& c) {
     std::vector<double> values(n, 1);
     c.all_reduce_sum(std::span(values));
@@ -138,7 +138,7 @@ TEST(Communicator, TensorsOfEitherType) {
   });
 }
 
-// All messages have the same length, so only their values show whether a message has reached the wrong receiver.
+// All messages have the same length. So if a message reaches the wrong receiver, only the sums show it.
 TEST(Communicator, AnotherOneServesAnotherThread) {
   for (const int processes : {1, 2, 4})
     run_ranks(4, processes, [](Communicator& c) {

@@ -1,4 +1,5 @@
-// Tests sums that go from GPU to GPU, between ranks in (simulated) separate processes, and how the ranks agree on them.
+// Tests device links, through which ranks in separate (simulated) processes exchange data from GPU to GPU. Also tests
+// how the ranks agree on using links.
 #include "engine/parallel/device_link.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ OpenDeviceLink link_of(Wire& wire, int process) {
   return [&wire, process] { return std::make_unique<WiredLink>(wire, process); };
 }
 
-// Returns link_of(wire, process) as a function of the process.
+// Returns a function from a process to link_of(wire, process).
 std::function<OpenDeviceLink(int process)> links(Wire& wire) {
   return [&wire](int process) { return link_of(wire, process); };
 }
@@ -29,8 +30,8 @@ class DeviceLinkOfTeam : public ::testing::Test {
   }
 };
 
-// Sums n elements over the ranks, and returns the result of each rank. The sums round, so their bits depend on the
-// order.
+// Sums n elements over the ranks, and returns the result of each rank. The sums are rounded, so their bits depend on
+// the order of the additions.
 template <class T>
 std::vector<std::vector<T>> sums(Wire& wire, int ranks, std::int64_t n, const Opener& open) {
   std::vector<std::vector<T>> all(static_cast<std::size_t>(ranks));
@@ -55,7 +56,7 @@ void expect_bits_of_the_host(int ranks, std::int64_t n) {
 
 TEST_F(DeviceLinkOfTeam, SumsHaveTheBitsOfTheHost) {
   for (const int ranks : {2, 4})
-    for (const std::int64_t small : {4096 / 2, 4096})  // the most elements of a small sum in f64 and f32
+    for (const std::int64_t small : {4096 / 2, 4096})  // the largest small sums in f64 and f32
       for (const std::int64_t n :
            {std::int64_t(0), std::int64_t(1), std::int64_t(7), small, small + 1, 2 * small + 3}) {
         expect_bits_of_the_host<float>(ranks, n);
@@ -64,14 +65,14 @@ TEST_F(DeviceLinkOfTeam, SumsHaveTheBitsOfTheHost) {
 }
 
 TEST_F(DeviceLinkOfTeam, PAR_1_SendsWhatTheFormulaSays) {
-  const std::size_t n = 8192;  // 4 ranks can divide this number of elements evenly
+  const std::size_t n = 8192;  // a multiple of 4, so all ranks sum equally many elements
   Wire wire(true);
   sums<double>(wire, 4, n, link_of);
   for (int r = 0; r < 4; ++r) EXPECT_EQ(wire.linked_bytes(r), 2 * n * 3 / 4 * sizeof(double));
 }
 
-// Before they exchange data through the link, two ranks exchange a message through the host. So the team notices a
-// missing partner within its time limit.
+// Two ranks exchange a message through the host before they exchange data through the link. So the team notices a
+// missing rank within its time limit.
 TEST_F(DeviceLinkOfTeam, AMessageOfTheHostComesBeforeEachExchange) {
   Wire wire(true);
   sums<float>(wire, 2, 10000, link_of);
@@ -91,7 +92,7 @@ TEST_F(DeviceLinkOfTeam, BroadcastsAnyType) {
   EXPECT_EQ(wire.linked_bytes(0), 2u * 16);
 }
 
-// Checks a sum on two ranks. Rank 1 has its tensor on the host.
+// Checks a sum over two ranks. The tensor of rank 1 is on the host.
 void expect_mixed_sum(Communicator& c) {
   const Tensor t = Tensor::of<float>({3}, {1, 2, float(c.rank())}, c.rank() == 1 ? Device::cpu : Device::cuda);
   c.all_reduce_sum(t);

@@ -15,11 +15,11 @@ namespace foldgrad::testing {
 
 class Wire {
  public:
-  // With `turns`, the processes take turns: one runs until it waits for a message, then another may run. The emulation
-  // needs this, since it runs only one kernel at a time.
+  // With `turns`, the processes take turns: one runs until it waits for a message, then another may run. Emulated GPUs
+  // need this, since the emulation runs only one kernel at a time.
   explicit Wire(bool turns = false) : turns_(turns) {}
 
-  static constexpr int kLinkTag = -1;  // the tag of messages that a link has sent
+  static constexpr int kLinkTag = -1;  // the tag of all messages sent by links
 
   struct Sent {
     int from, to, tag;
@@ -48,7 +48,7 @@ class Wire {
   void leave_turn() {
     if (turns_) turn_.unlock();
   }
-  // Returns all messages. Call it after all processes have ended.
+  // Returns all messages that were sent. Call it after all processes have ended.
   const std::vector<Sent>& all() const { return all_; }
   std::size_t linked_bytes(int from) const {
     std::size_t bytes = 0;

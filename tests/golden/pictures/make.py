@@ -14,7 +14,7 @@ def halves(mode, left, right):
 
 
 def picture(height, width, seed):
-    """Returns an image of waves and noise. No channel uses the whole range, so autocontrast changes all."""
+    """Returns an image of waves and noise. No channel uses the whole range, so autocontrast changes every channel."""
     y, x = np.mgrid[0:height, 0:width]
     noise = np.random.default_rng(seed).integers(0, 40, (height, width, 3))
     waves = [90 + 60 * np.sin(x / 3 + y / 7), 100 + 80 * np.cos(y / 4 - x / 9), 60 + 3.5 * x + y]
@@ -26,7 +26,7 @@ def affine(image, matrix):
 
 
 def operation(image, name, m):
-    """Calls Pillow like timm's auto_augment.py for increasing magnitudes; `m` is a tenth of the level, with a sign."""
+    """Calls Pillow as timm's auto_augment.py does with increasing magnitudes. `m` is the signed level divided by 10."""
     strength = abs(m)
     enhance = {"colour": ImageEnhance.Color, "contrast": ImageEnhance.Contrast,
                "brightness": ImageEnhance.Brightness, "sharpness": ImageEnhance.Sharpness}

@@ -1,5 +1,5 @@
 // Tests layers and blocks that families share: initial values, placement of normalizers, stochastic depth, weight
-// standardization.
+// standardization, and the loss of mixed images.
 #include <set>
 #include <stdexcept>
 
@@ -41,7 +41,7 @@ TEST(FeedForwardBlock, CCT_2_OnTheStreamItIsPreNormOfANormalizedStream) {
   const auto &from = of_stream.parameters, &to = of_pre.parameters;
   for (Parameter* p : from) p->value.copy_from(randn(p->value.shape(), ++seed));
   ASSERT_EQ(from.size(), 6u);
-  for (std::size_t i = 0; i < 4; ++i) to[i]->value.copy_from(from[i]->value);  // the affine map of `pre` does nothing
+  for (std::size_t i = 0; i < 4; ++i) to[i]->value.copy_from(from[i]->value);  // the map of `pre` remains the identity
   Tape tape;
   const ForwardPass pass{.tape = tape, .dtype = DType::f64};
   const Segments rows({5, 3});
@@ -91,8 +91,8 @@ TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   EXPECT_FALSE(close(inference_logits(plain, inputs, DType::f64), want, 1e-3));
 }
 
-// About half of 64 copies of an image lose the attention of the second layer, and about half its feed-forward block.
-// The remaining branches are divided by 1/2.
+// About half of 64 copies of an image lose the attention of the second layer, and about half lose its feed-forward
+// block. The remaining branches are divided by 1/2.
 TEST(VitDropPath, ChoosesForEachImageAndSublayer) {
   VitConfig config = tiny_vit("none");
   config.drop_path = 0.5;
@@ -123,8 +123,8 @@ VitConfig standardized(const std::string& normalizer = "ln") {
   return config;
 }
 
-// Shifts each row of the weight to mean 0, divides it by sqrt(N var) with the unbiased variance, and multiplies it by
-// its gain.
+// Shifts each row of N weights to mean 0, divides the row by sqrt(N var), where var is its unbiased variance, and
+// multiplies it by its gain.
 Tensor standardized_rows(const Tensor& weight, const Tensor& gain) {
   Tape tape(/*recording=*/false);
   return weight_standardize(tape.constant(weight), tape.constant(gain), {.unbiased = true}).value();
@@ -189,7 +189,7 @@ TEST(VitWeightStandardization, IsStoredWhenFolded) {
   }
 }
 
-// Each image has two classes, as mixed images do, with shares of 0.25 and 0.75.
+// Like a mixed image, each image has two classes, with shares of 0.25 and 0.75.
 TEST(VitLoss, CE_5_IsThatOfBothClassesByTheirShare) {
   const VitConfig config = tiny_vit();
   Vit model(config, 1, DType::f64);

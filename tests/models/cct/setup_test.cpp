@@ -27,9 +27,9 @@ CctConfig hybrid() {
   return config;
 }
 
-// The multiplications are counted by hand, for width d, T tokens and m = ffn_width: those of the convolutions, plus,
-// per layer, T (4 d^2 + 2 d m) + 2 T^2 d, 2 T d for the pooling and 10 d for the head. According to the authors'
-// README, the first three models have 0.284, 0.482 and 3.760 million parameters.
+// We count the multiplications by hand, for width d, T tokens and m = ffn_width: in addition to the convolutions, T (4
+// d^2 + 2 d m) + 2 T^2 d for each layer, 2 T d for the pooling and 10 d for the head. According to the authors' README,
+// the first three models have 0.284, 0.482 and 3.760 million parameters.
 TEST(CctSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   const auto check = [](CctConfig config, std::int64_t parameters, std::int64_t tokens, std::int64_t products,
                         std::size_t sites) {
@@ -86,7 +86,7 @@ TEST(CctSetup, NamesAndShapesAreTheAuthors) {
   EXPECT_FALSE(hybrid.count("tokenizer.conv_layers.0.0.bias"));
 }
 
-// Sizes follow PyTorch's Conv2d (stride max(1, kernel / 2 - 1), padding kernel / 2) and MaxPool2d.
+// Map sizes follow PyTorch's Conv2d (stride max(1, kernel / 2 - 1), padding kernel / 2) and MaxPool2d.
 TEST(CctSetup, TokensOfOtherKernelsAndSizes) {
   const auto tokens = [](std::int64_t image, std::int64_t kernel, std::int64_t convs, const char* stem) {
     CctConfig config = cct4();

@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The maps are 4 x 4 and 2 x 2 pixels.
+// Returns a configuration with maps of 4 x 4 and 2 x 2 pixels.
 ConvNextConfig tiny_convnext(const std::string& normalizer = "ln") {
   ConvNextConfig config;
   config.image_size = 8, config.classes = 5;
@@ -25,8 +25,8 @@ ConvNextConfig sized(std::int64_t patch, const std::vector<std::int64_t>& channe
   return config;
 }
 
-// The numbers of parameters are published; the multiplications are counted by hand. Each gamma is a normalizer's site,
-// too.
+// The first number of parameters is published (ConvNeXt-T); the multiplications are counted by hand. Each gamma is also
+// a normalizer site. dyt adds one parameter, alpha, at each of the other sites.
 TEST(ConvNext, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   const auto check = [](ConvNextConfig config, std::int64_t parameters, std::int64_t products, std::size_t norms,
                         std::size_t gammas) {
@@ -77,14 +77,14 @@ void set(Model& model, const std::string& name, std::int64_t index, double value
   model.values().at(name).data<double>()[index] = value;
 }
 
-// The model has two stages of one channel, with maps of four pixels and of one pixel, and no normalizers. In the first
+// The model has no normalizers and two stages of one channel, with maps of 2 x 2 pixels and of one pixel. In the first
 // block, the only depthwise weight that is not 0 reads the pixel to the right, which is padding for the second column.
-// gelu(2) = 2 Phi(2).
+// gelu(x) is x Phi(x), for example gelu(2) = 2 Phi(2).
 TEST(ConvNext, CNX_1_CNX_2_CNX_3_WorkedByHand) {
   ConvNextConfig config = tiny_convnext("none");
   config.image_size = 2, config.patch = 1, config.classes = 1, config.channels = {1, 1};
   ConvNext model(config, std::nullopt, DType::f64);
-  set(model, "stem.0.weight", 0, 1);  // red
+  set(model, "stem.0.weight", 0, 1);  // reads red
   set(model, "stem.0.bias", 0, 1);
   set(model, "stages.0.blocks.0.conv_dw.weight", 3 * 7 + 4, 1);
   set(model, "stages.0.blocks.0.mlp.fc1.weight", 2, 1);
@@ -96,7 +96,8 @@ TEST(ConvNext, CNX_1_CNX_2_CNX_3_WorkedByHand) {
   set(model, "head.fc.weight", 0, 1);
   const Tensor images = Tensor::zeros({1, 2, 2, 3}, DType::f64);
   for (std::int64_t pixel = 0; pixel < 4; ++pixel) images.data<double>()[3 * pixel] = double(pixel);
-  // The stem gives 1 2 / 3 4. The branch is 2 (10 gelu(right) + 0.5), where right = 2 0 / 4 0.
+  // The stem computes the map 1 2 / 3 4. The branch adds 2 (10 gelu(right) + 0.5), where the right neighbours are 2 0 /
+  // 4 0.
   const double gelu2 = 2 * 0.97724986805182079, gelu4 = 4 * 0.99996832875816688;
   const double x[] = {1 + 2 * (10 * gelu2 + 0.5), 2 + 1, 3 + 2 * (10 * gelu4 + 0.5), 4 + 1};
   const Tensor y = inference_logits(model, {{"images", images}}, DType::f64);

@@ -1,4 +1,4 @@
-// Tests EfficientNet-Lite0: sizes, names, SAME padding, gradients, and folding, even with variances of 0.
+// Tests EfficientNet-Lite0: sizes, names, SAME padding, gradients, and folding, also with variances of 0.
 #include "models/efficientnet_lite/efficientnet_lite.h"
 
 #include "models/fold/model.h"
@@ -34,9 +34,10 @@ TEST(EfficientNetLite, HasThePublishedParametersAndSites) {
   EXPECT_FALSE(all.count("blocks.0.expand_conv.weight"));
 }
 
-// All channels except the first are 0, and there are no normalizers. The stem sees two of four pixels, at (0, 0) and
-// (1, 1) of its kernel, which begins at the border of the image; (2, 2) is padding. All later maps have one pixel,
-// which is at the centre of each kernel. The nine blocks that add their input double v; the others keep it.
+// There are no normalizers, and only the first channel is not 0. The stem's kernel begins at the border of the image:
+// its weights at (0, 0) and (1, 1) read two of the four pixels, and its weight at (2, 2) reads padding. All later maps
+// have one pixel, which is at the centre of each kernel. The nine blocks that add their input double the value; the
+// other blocks keep it.
 TEST(EfficientNetLite, EFF_1_EFF_2_EFF_3_WorkedByHand) {
   EfficientNetLiteConfig config = small(2, "none");
   EfficientNetLite model(config, std::nullopt, DType::f64);
@@ -60,8 +61,8 @@ TEST(EfficientNetLite, EFF_1_EFF_2_EFF_3_WorkedByHand) {
   EXPECT_EQ(logits(1, 0)[0], 0);
 }
 
-// A gradient step lowers the loss as predicted. The normalizer is ln, since batch statistics of one pixel per image
-// would make the loss rough.
+// A gradient step lowers the loss as the gradient predicts. The normalizer is ln, since the last maps have one pixel
+// per image, and batch statistics of so few pixels would make the loss rough.
 TEST(EfficientNetLite, Trains) {
   const EfficientNetLiteConfig config = small(32, "ln");
   EfficientNetLite model(config, 1, DType::f64);
@@ -76,8 +77,9 @@ TEST(EfficientNetLite, Trains) {
   EXPECT_NEAR(loss_of(model, inputs), before - 1e-3, 1e-4);
 }
 
-// Published weights have running variances of 0 in channels that relu6 has switched off. There, the denominator is
-// sqrt(eps). Algorithm 1 of Unified Normalization, which divides by sigma without eps, would give NaN.
+// Sets one running variance of each normalizer to 0. Published weights have such variances in channels that relu6 has
+// switched off. There, the denominator is sqrt(eps). Algorithm 1 of Unified Normalization, which divides by sigma
+// without eps, would give NaN.
 void kill_some_channels(Model& model) {
   for (Normalizer* norm : model.normalizers()) {
     const NamedTensors state = norm->state();
@@ -86,8 +88,8 @@ void kill_some_channels(Model& model) {
   }
 }
 
-// The maps are 27, 14, 7, 4, 2 and 1 pixels wide. Rounding errors grow from layer to layer, since in each of the 49
-// layers the deviations of channels differ by a factor of up to 7.
+// The maps are 27, 14, 7, 4, 2 and 1 pixels wide. Rounding errors grow from layer to layer, since the 49 normalizers
+// divide channels by random deviations between about 1/7 and 7.
 TEST(EfficientNetLite, FoldsToTheSameLogitsAlsoWithVariancesOfZero) {
   const EfficientNetLiteConfig config = small(27);
   EfficientNetLite model(config, 1, DType::f64);

@@ -16,7 +16,7 @@ TYPED_TEST_SUITE(Families, All);
 TYPED_TEST(Families, TrainWithEveryNormalizer) {
   for (const std::string& normalizer : normalizer_names()) {
     const auto kinds = Kinds<TypeParam>::few(normalizer);
-    // deepnorm requires post-norm, which some families do not have.
+    // deepnorm requires post-norm, which some families do not support.
     constexpr bool only_pre_norm =
         std::is_same_v<TypeParam, Cct> || std::is_same_v<TypeParam, T2t> || std::is_same_v<TypeParam, Swin>;
     EXPECT_EQ(kinds.empty(), normalizer == "deepnorm" && only_pre_norm) << normalizer;
@@ -30,7 +30,7 @@ TYPED_TEST(Families, TrainWithEveryNormalizer) {
   }
 }
 
-// un is in its warm-up, where dx is exact. ReLU and max pooling have kinks, but with these random numbers no step of
+// un stays in its warm-up, where dx is exact. ReLU and max pooling have kinks, but with these random numbers no step of
 // the difference quotients crosses one.
 TYPED_TEST(Families, Gradients) {
   for (const char* normalizer : {"ln", "un", "deepnorm"})
@@ -66,8 +66,8 @@ TYPED_TEST(Families, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
   check_dropouts<TypeParam>(config, Kinds<TypeParam>::inputs(config));
 }
 
-// Checks that two ranks, each with half of the examples, compute the logits of the whole batch: they use its random
-// numbers and its statistics.
+// Checks that two ranks, each with half of a batch, compute the logits of the whole batch. For this, the ranks must use
+// the random numbers and the statistics of the whole batch.
 template <class M, class Config>
 void check_parts_are_the_whole(const Config& config, const NamedTensors& inputs) {
   const auto logits = [&](const NamedTensors& part, Communicator* communicator) {
@@ -119,14 +119,14 @@ TYPED_TEST(Families, FoldingAFoldedModelChangesNothing) {
     }
 }
 
-// fold/model_test.cpp tests the Transformer that translates.
+// fold/model_test.cpp tests the translation Transformer.
 template <class M>
 class FoldFamilies : public ::testing::Test {};
 using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct, T2t, Swin>;
 TYPED_TEST_SUITE(FoldFamilies, WithoutTranslation);
 
-// Folding changes the order of sums. In f64, each has a rounding error of about 1e-16, and gains of up to ten magnify
-// it.
+// Folding changes the order of summation. In f64, each sum has a rounding error of about 1e-16, and gains of up to 10
+// magnify this error.
 TYPED_TEST(FoldFamilies, GivesTheSameLogitsWithEveryNormalizer) {
   using Tied = FoldOptions::Tied;
   std::vector<Tied> choices{Tied::refuse};
@@ -135,7 +135,7 @@ TYPED_TEST(FoldFamilies, GivesTheSameLogitsWithEveryNormalizer) {
     for (const auto& config : Kinds<TypeParam>::all(normalizer))
       for (const Tied tied : choices)
         for (const bool rescale : {false, true}) {
-          SCOPED_TRACE(fmt::format("{}, {}{}", describe(config), int(tied), rescale ? ", rescaled" : ""));
+          SCOPED_TRACE(fmt::format("{}, tied = {}{}", describe(config), int(tied), rescale ? ", rescaled" : ""));
           const auto model = random_model<TypeParam>(config);
           EXPECT_LE(folding_error(*model, Kinds<TypeParam>::inputs(config), {tied, rescale}).relative, 1e-12);
         }

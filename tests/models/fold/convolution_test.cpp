@@ -1,4 +1,4 @@
-// Tests that maps fold into channels-last convolutions before and after them.
+// Tests that maps fold into the channels-last convolutions before and after them.
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Applies conv.weight and, if requested or created by folding, conv.bias.
+// Applies NAME.weight, and NAME.bias if `bias` is true or folding has created it.
 Var conv(GraphBuilder& g, const Var& x, const Conv2dChannelsLastOptions& o = {}, bool bias = true,
          const std::string& name = "conv", std::int64_t out = 4, std::int64_t kernel = 3) {
   const Tape::Scope inside(g.tape, name);
@@ -19,7 +19,7 @@ Var conv(GraphBuilder& g, const Var& x, const Conv2dChannelsLastOptions& o = {},
   return conv2d_channels_last(x, W, g.parameter(name + ".bias", {out}), o);
 }
 
-// Makes a stem: a convolution, a normalizer, gelu, and the next convolution.
+// Builds a stem: a convolution, a normalizer, gelu, and the next convolution.
 Vars stem(GraphBuilder& g, bool bias, const std::string& kind, const Conv2dChannelsLastOptions& o = {.padding = 1}) {
   const Var y = gelu(g.norm(conv(g, g.input({2, 5, 4, 3}), o, bias), "norm", kind));
   return {conv(g, y, {.padding = 1}, true, "next")};
@@ -36,7 +36,7 @@ TEST(FoldConvolution, FOLD_3_TheNormalizerBehindAConvolution) {
     }
 }
 
-// A normalizer may get the image as rows of tokens.
+// The normalizer reads the map as rows of tokens.
 TEST(FoldConvolution, FOLD_3_ThroughAReshape) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               const Var z = reshape(conv(g, g.input({2, 5, 4, 3}), {.padding = 1}), {2, 20, 4});
@@ -65,7 +65,7 @@ TEST(FoldConvolution, ANormalizerBehindAnActivation) {
 }
 
 // The map folds into the convolution that reads it. If the convolution has its own activation, the bias that folding
-// creates is added before it.
+// creates is added before the activation.
 TEST(FoldConvolution, FOLD_1_IntoAConvolutionWithoutPadding) {
   for (const char* kind : {"affine", "centernorm", "bn"})
     for (bool bias : {false, true})
@@ -79,8 +79,8 @@ TEST(FoldConvolution, FOLD_1_IntoAConvolutionWithoutPadding) {
       }
 }
 
-// Each of two channels has two kernel columns: A turns (1 2; 3 4) into W' = (10 20; 300 400). b' sums W B over them:
-// 1 * 1 + 2 * 1 + 3 * -1 + 4 * -1 = -4.
+// The kernel has two columns for each of two channels. A = (10, 100) turns W = (1 2; 3 4) into W' = (10 20; 300 400).
+// With B = (1, -1), b' = 1 * 1 + 2 * 1 + 3 * -1 + 4 * -1 = -4.
 TEST(FoldConvolution, FOLD_1_WorkedByHand) {
   Tape tape;
   Parameter W{"conv.weight", Tensor::of<double>({1, 2, 1, 2}, {1, 2, 3, 4})};

@@ -1,4 +1,4 @@
-// Tests that maps pass flip() along any axis, including the channels.
+// Tests that a map folds across flip() along any axis, including the channels.
 #include "ops/flip/flip.h"
 
 #include "ops/concat/concat.h"
@@ -16,10 +16,11 @@ TEST(FoldFlip, FLIP_3_AlongChannelsOrTokens) {
                   return Vars{g.linear(flip(g.norm(g.input({2, 3, 4}), "norm", kind), axis), "fc", 5)};
                 }),
                 "folded")
-          << kind << " " << axis;
+          << kind << " along axis " << axis;
 }
 
-// Channel c fills elements 1 + 3 c to 3 + 3 c of 15. One other value precedes the channels, and two follow them.
+// Each row has 15 elements. Channel c fills elements 1 + 3 c to 3 + 3 c. One other value precedes the channels, and two
+// follow them.
 TEST(FoldFlip, FLIP_3_AmongOtherValues) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               const Var y = reshape(permute(g.norm(g.input({2, 3, 4})), {0, 2, 1}), {2, 12});

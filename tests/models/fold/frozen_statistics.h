@@ -1,5 +1,5 @@
-// Freezes the statistics of normalizers. When every training statistic equals the running one, the training pass,
-// inference and the folded model compute the same function, in every family.
+// Freezes the statistics of normalizers: makes the running statistics equal to those of a training pass. Then the
+// training pass, inference and the folded model compute the same function, in every family.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -15,11 +15,11 @@ struct Setting {
   Options options = {};
 };
 
-// Returns all offline normalizers, each in every form that uses different statistics in training, and pn, which is
+// Returns all offline normalizers, in each form that computes its training statistics differently, and pn, which is
 // offline except for its scaling per token. With warmup = 2, the first iteration uses the statistics of its batch, like
 // all iterations of forms without averages; later iterations use averages. prepbn reaches its final form after `total`
-// iterations; before, its training pass is partly a layer normalization. With eps = 0.5 some of rbn's variances are
-// clamped and some are not.
+// iterations; before that, its training pass is partly a layer normalization. With eps = 0.5, some of rbn's variances
+// are clamped and some are not.
 inline std::vector<Setting> settings() {
   std::vector<Setting> all{{"prepbn", {{"total", "100"}}}, {"rbn", {{"eps", "0.5"}}}};
   for (const char* name : {"affine", "bn", "centernorm", "none", "qmbn", "repbn", "rbn", "scale"})
@@ -39,7 +39,7 @@ inline std::vector<Setting> settings() {
   return all;
 }
 
-// For each channel of x [..., C]: the mean over all rows, and the mean of x^2 or, with `centered`, of (x - mean)^2.
+// The statistics of each channel over all rows: the mean, and the mean of x^2 or, with `centered`, of (x - mean)^2.
 struct Moments {
   std::vector<double> mean, square;
 };
@@ -55,8 +55,8 @@ inline Moments moments_of(const Tensor& rows, bool centered) {
   return m;
 }
 
-// Records `forward` on a tape. Returns, for each site, the tensor [B, T, C] whose statistics it computes, and omits
-// sites whose input is a constant.
+// Records `forward` on a tape. Returns, for each site, the tensor whose statistics the site computes. Omits sites whose
+// input is a constant, since no recorded operation computes it.
 inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward) {
   NamedTensors inputs;
   std::map<int, Tensor> values;
@@ -71,9 +71,9 @@ inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward)
   return inputs;
 }
 
-// Copies, at each site, the statistics of one training pass into the running statistics and into all rows of the
-// window. `constants` are the inputs of the sites that statistics_inputs() omits. bn thus stores the biased variance v,
-// by which training divides, and not v n / (n - 1), which training would average.
+// At each site, copies the statistics of one training pass into the running statistics and into all rows of the window.
+// `constants` are the inputs of the sites that statistics_inputs() omits. bn's running variance thus becomes the biased
+// variance v, by which training divides. In training, bn would average v n / (n - 1) instead.
 inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass,
                    const NamedTensors& constants = {}) {
   for (Normalizer* norm : model.normalizers())

@@ -1,5 +1,5 @@
-// Tests that inference is the training pass with frozen statistics. If every statistic of training equals the running
-// one, then the training pass, inference on the tape, the folded model and inference without a tape give the same
+// Tests that inference is the training pass with frozen statistics. If every training statistic equals the running
+// statistic, then the training pass, inference on the tape, the folded model and inference without a tape give the same
 // logits.
 #include "tests/models/fold/frozen_statistics.h"
 
@@ -11,7 +11,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Leaves tables untied, so that the decoder's last normalizer folds, too.
+// Returns a pre-norm and a post-norm configuration for each setting. Their tables are untied, so that the decoder's
+// last normalizer folds, too.
 std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
   std::vector<TransformerConfig> all;
   for (const Setting& setting : settings)
@@ -36,7 +37,7 @@ void expect_one_function(Transformer& model, const TranslationBatch& batch, doub
       {"folded", logits_by_tape(transformer_of(folded), batch, /*training=*/false)},
       {"without a tape", logits_by_steps(InferenceTransformer(model, dtype), batch)},
       {"folded, without a tape", logits_by_steps(InferenceTransformer(transformer_of(folded), dtype), batch)}};
-  const Tensor want = logits_by_tape(model, batch, /*training=*/true);  // comes last, since it changes the state
+  const Tensor want = logits_by_tape(model, batch, /*training=*/true);  // computed last, since it changes the state
   for (const auto& [name, logits] : all) EXPECT_LE(difference(logits, want).relative, tolerance) << name;
   for (Normalizer* norm : model.normalizers()) EXPECT_EQ(norm->diagnostics().skips, 0) << norm->site();
 }
@@ -47,9 +48,9 @@ TEST(FrozenStatistics, EveryOfflineNormalizerIsHere) {
   for (const NormalizerInfo& info : normalizers()) EXPECT_TRUE(!info.offline() || here.count(info.name)) << info.name;
 }
 
-// From iteration 1001, MABN and the released UN correct by r. Results differ only by the order of sums and, in f32, by
-// the rounding of folded maps and running statistics. The tolerances are the same as for folding. With 100 seeds we saw
-// differences of 3e-15 and 9e-7.
+// Starting at iteration 1001, MABN and the released UN correct by r. Results differ only by the order of summation and,
+// in f32, by the rounding of folded maps and running statistics. With 100 seeds, we saw differences of up to 3e-15 in
+// f64 and 9e-7 in f32.
 TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout) {
   const TranslationBatch batch = translation_batch();
   struct Run {
@@ -68,8 +69,8 @@ TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout)
     }
 }
 
-// Within the limits of r, r / sqrt(var_hat + eps) = 1 / sqrt(run_var + eps) for any batch [MABN-1]. This batch does not
-// reach the limits.
+// If r is within its limits, r / sqrt(var_hat + eps) = 1 / sqrt(run_var + eps) for any batch [MABN-1]. So training and
+// inference agree on `other`, too, although the statistics were frozen on `batch`. On `other`, r is within its limits.
 TEST(FrozenStatistics, WhereRCorrectsTrainingIsInferenceOfAnyBatch) {
   const TranslationBatch batch = translation_batch();
   const TranslationBatch other{batch.source, Sentences::of({{2, 9, 4, 7}, {2, 8, 8, 3}, {2, 5, 10, 6}}), {}};

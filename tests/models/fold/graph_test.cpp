@@ -1,4 +1,5 @@
-// Tests hand-built graphs that fold, one for each way in which a map can reach a weight, and the drawing of graphs.
+// Tests hand-built graphs that fold, one for each way in which a map can reach a weight. Also tests the drawing of
+// graphs.
 #include "models/fold/graph_dot.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -139,7 +140,7 @@ TEST(FoldGraph, FOLD_4_IntoTheNormalizerBehind) {
   EXPECT_EQ(folded.reports[1].outcome, Outcome::kept);
 }
 
-// Makes a post-norm sublayer. Its residual stream is the normalized x.
+// Builds a post-norm sublayer. Its residual stream is the normalized x.
 std::vector<Var> post_norm_of(GraphBuilder& g, const Var& x) {
   const Var y = g.norm(x);
   const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4, /*bias=*/false);
@@ -215,7 +216,7 @@ TEST(FoldGraph, FOLD_3_IntoEmbeddings) {
   });
 }
 
-// W B becomes a new bias of the layer. If it were added to the later bias, it would not reach the first result.
+// W B becomes a new bias of the layer. If W B were added to the later bias instead, the first result would lack it.
 TEST(FoldGraph, FOLD_1_OfALayerThatIsReturnedBeforeItsBias) {
   expect_folded({"fc.weight"}, [](GraphBuilder& g) {
     const Var y = g.linear(g.norm(x3(g)), "fc", 5, /*bias=*/false);
@@ -239,7 +240,7 @@ TEST(FoldGraph, Messages) {
             "fold: norm must have 3 channels, got 2 in A and 2 in B");
 }
 
-// y = relu(x) + tanh(relu(x)). No operation computes x, so x has no arrow.
+// y = relu(x) + tanh(relu(x)). No operation computes x, so no arrow leads from x to relu.
 TEST(GraphDot, ArrowsLeadFromWhatComputesAValueToWhatReadsIt) {
   Tape tape;
   const Var x = tape.variable(randn({2, 3}, 1));

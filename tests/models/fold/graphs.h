@@ -50,7 +50,8 @@ class GraphBuilder {
     }
     return norm.apply(x, {.training = training});
   }
-  // Calls add(x) in the scope "sum". In a folded graph, first applies the map that remains at this sum to the stream x.
+  // Calls add(x) in the scope "sum". In a folded graph, first applies to the stream x the map that remains at this sum,
+  // if any.
   Var sum(const Var& x, const std::function<Var(const Var& stream)>& add) {
     const Var stream = folded_ && folded_->residuals.count("sum") ? mapped(x, folded_->residuals.at("sum")) : x;
     const Tape::Scope inside(tape, "sum");
@@ -96,7 +97,7 @@ class GraphBuilder {
 
 using BuildGraph = std::function<std::vector<Var>(GraphBuilder&)>;
 
-// Folds the graph, and requires that the folded graph gives the same results.
+// Folds the graph and returns the folded one. Checks that both give the same results.
 inline FoldedGraph fold_and_compare(const BuildGraph& build, const FoldOptions& options = {}) {
   GraphBuilder before;
   const std::vector<Var> want = build(before);
@@ -119,8 +120,8 @@ inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldS
   return fold(graph_of(result.tape(), {result}, {site.name}), {site}, values);
 }
 
-// Returns the first edge that kept the site from folding, and the reason; "folded" if the site folded. Checks that
-// folding changes no result.
+// Returns "folded" if the site folded, otherwise the first edge that kept the site from folding, and the reason. Checks
+// that folding changes no result.
 inline std::string refusal(const BuildGraph& build, const FoldOptions& options = {}, const std::string& site = "norm") {
   const FoldedGraph folded = fold_and_compare(build, options);
   for (const SiteReport& r : folded.reports) {

@@ -1,4 +1,5 @@
-// Tests graphs that do not fold. Each stays unchanged, and the message names the edge at fault.
+// Tests graphs in which a map does not fold. Folding must not change their results, and must report the edge at fault
+// and the reason.
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
@@ -146,7 +147,7 @@ const Refusal kRefusals[] = {
        return Vars{matmul(y, permute(y, {0, 2, 1}))};
      },
      "norm -> matmul: matmul is not linear"},
-    // A rotation mixes two columns, so no map per channel can pass it.
+    // A rotation mixes two columns, so it does not commute with a map that scales each channel.
     {"Rotary",
      [](GraphBuilder& g) {
        const Var y = rotary(g.norm(g.input({2, 4})), Tensor::of<std::int64_t>({2}, {0, 1}),
@@ -221,7 +222,7 @@ TEST_P(FoldRefusals, NameTheEdge) {
 INSTANTIATE_TEST_SUITE_P(Graphs, FoldRefusals, ::testing::ValuesIn(kRefusals),
                          [](const auto& row) { return row.param.name; });
 
-// If two parameters share one storage, they are one weight.
+// Two parameters that share storage count as one weight.
 TEST(FoldRefused, ATableThatIsTheOutputProjectionByItsStorage) {
   Tape tape;
   Parameter table{"table", randn({7, 4}, 1)}, output{"output.weight", table.value};
@@ -233,7 +234,7 @@ TEST(FoldRefused, ATableThatIsTheOutputProjectionByItsStorage) {
   EXPECT_EQ(folded.reports[0].kept[0].reason, "the layer's weight table is also read by embedding");
 }
 
-// Two layers with the same weight read different normalizers.
+// The two layers share a weight but read different normalizers.
 TEST(FoldRefused, AWeightThatReadsTwoNormalizers) {
   const BuildGraph build = [](GraphBuilder& g) {
     const Var x = x3(g);

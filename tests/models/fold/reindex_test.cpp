@@ -18,7 +18,7 @@ TEST(FoldReindex, REINDEX_3_AlongTheRows) {
         << kind;
 }
 
-// Merging two neighbours turns rows into channels, which no map passes.
+// Merging two neighbouring rows turns rows into channels, so no map folds across the merge.
 TEST(FoldReindex, NeighboursNextToEachOtherAreRefused) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               const Var y = reindex(g.norm(g.input({4, 3})), RowOrder({0, 2, 1, 3}));

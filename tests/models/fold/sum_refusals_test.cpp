@@ -1,4 +1,5 @@
-// Tests residual sums that keep their map, or whose stream cannot be rescaled. The message names the edge at fault.
+// Tests residual sums that keep a map, and streams that cannot be rescaled. Folding must report the edge at fault and
+// the reason.
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
@@ -35,7 +36,7 @@ const Refusal kSumRefusals[] = {
        return Vars{g.linear(g.sum(y, [&](const Var& stream) { return add(add(stream, x), x); }), "head", 5)};
      },
      "norm -> sum: add: the scope of this sum contains another sum, so it is ambiguous where the map belongs"},
-    // The stream ends in a non-linear operation, and the reason says where.
+    // A nonlinear operation reads the stream; the reason names the edge to it.
     {"AStreamThatSomethingElseReadsIsNotRescaled",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g)), h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4);
@@ -59,7 +60,8 @@ const Refusal kSumRefusals[] = {
      "norm -> sum: add: the stream cannot be rescaled: fc2.weight is used elsewhere, or its layer reads the stream "
      "directly",
      {.rescale_stream = true}},
-    // The walk reaches the sum before the layer of its branch.
+    // Planning reaches the sum before the layer of its branch, so only the last check finds that this layer reads the
+    // stream.
     {"ABranchThatReadsTheStream",
      [](GraphBuilder& g) {
        const Var y = g.norm(x3(g)), stream = scale(y, 2);

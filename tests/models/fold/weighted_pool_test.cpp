@@ -1,4 +1,4 @@
-// Tests maps that pass weighted sums over tokens. They fold, exactly, only if the weights sum to 1 or B is 0.
+// Tests folding across weighted sums over tokens. A map folds exactly only if the pooling weights sum to 1 or B is 0.
 #include "ops/weighted_pool/weighted_pool.h"
 
 #include "ops/activation/activation.h"
@@ -11,9 +11,9 @@
 namespace foldgrad::testing {
 namespace {
 
-// Returns why a normalizer before a pooling does not fold, or "folded". The pooling sums over the 4 tokens of a
-// normalized [2, 4, 3]. `weights_of` makes its weights from scores [2, 4, 1], which a linear layer computes from the
-// same normalized tensor.
+// Returns "folded" if a normalizer before a pooling folds, otherwise the edge at fault and the reason. The pooling sums
+// over the 4 tokens of the normalizer's result [2, 4, 3]. A linear layer computes scores [2, 4, 1] from the same
+// result, and `weights_of` turns these scores into the pooling weights.
 std::string pooled(const std::function<Var(GraphBuilder&, const Var&)>& weights_of, const std::string& kind = "affine",
                    bool zero_bias = false) {
   return refusal([&](GraphBuilder& g) {

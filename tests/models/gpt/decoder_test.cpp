@@ -1,4 +1,4 @@
-// Tests that decoding token by token, with cached keys and values, gives the logits of passes over whole texts.
+// Tests that decoding token by token, with cached keys and values, gives the same logits as passes over whole texts.
 #include "models/gpt/decoder.h"
 
 #include "tests/harness/op_spec.h"
@@ -7,7 +7,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Continues texts of different lengths until the context is full. Then begin() replaces them with other texts.
+// Continues three texts of different lengths until the context is full, then replaces them with another text and does
+// the same. Compares the logits of each step with a pass of `exact` over the whole texts.
 void expect_steps_are_passes(Gpt& exact, Gpt& model, DType dtype, double tolerance) {
   GptDecoder decoder(model, dtype);
   for (std::vector<TokenIds> texts : {std::vector<TokenIds>{{3}, {1, 2, 0, 4}, {5, 6}}, {{2, 2}}}) {
@@ -28,7 +29,8 @@ void expect_steps_are_passes(Gpt& exact, Gpt& model, DType dtype, double toleran
   }
 }
 
-// Only the order of sums differs. Folded models add an output projection with a bias, and affine maps at some sites.
+// Only the order of summation differs. Folded models also have an output projection with a bias, and affine maps at
+// some sites.
 TEST(GptDecoder, StepsGiveWhatAPassOverTheWholeTextGives) {
   for (const std::string& normalizer : normalizer_names())
     for (const GptConfig& config : gpt_kinds(normalizer)) {
@@ -42,10 +44,10 @@ TEST(GptDecoder, StepsGiveWhatAPassOverTheWholeTextGives) {
     }
 }
 
-// In f32, each of the four sublayers rounds about a dozen times, with errors of up to 6e-8; we saw differences of 2e-6.
-// In bf16, weights and operands of products have 8 significant bits, and their errors of about 2^-9 each add up like a
-// random walk; we saw 0.05 for logits with a standard deviation of 1. A mistake in the computation would cause a far
-// larger difference.
+// In f32, each of the four sublayers rounds about a dozen times, with errors of up to 6e-8; we saw differences of up to
+// 2e-6. In bf16, weights and operands of matrix products have 8 significant bits, and their errors of about 2^-9 each
+// add up like a random walk; we saw up to 0.05, for logits with a standard deviation of 1. A mistake in the computation
+// would cause a far larger difference.
 TEST(GptDecoder, LowerPrecisionIsClose) {
   for (const char* normalizer : {"ln", "un"})
     for (const GptConfig& config : gpt_kinds(normalizer)) {
@@ -80,16 +82,16 @@ TEST(GptDecoder, AfterWhatItRefusesItGoesOnAsBefore) {
   const auto step_error = [&](const TokenIds& tokens) { return message_of([&] { decoder.step(tokens); }); };
   EXPECT_EQ(decoder.room(), 6);
   EXPECT_EQ(step_error({1}),
-            "generation: there must be at least one text and one token for each text, got 0 texts and 1 tokens");
+            "generation: there must be at least one text, and exactly one token per text, got 0 texts and 1 tokens");
   EXPECT_EQ(step_error({}),
-            "generation: there must be at least one text and one token for each text, got 0 texts and 0 tokens");
+            "generation: there must be at least one text, and exactly one token per text, got 0 texts and 0 tokens");
   decoder.begin({{1, 2, 3, 4}, {5}});
   EXPECT_EQ(begin_error({}), "generation: there must be at least 1 text, got 0");
   EXPECT_EQ(begin_error({{1}, {}}), "generation: a text must have 1 to context = 6 tokens, got 0");
   EXPECT_EQ(begin_error({TokenIds(7, 1)}), "generation: a text must have 1 to context = 6 tokens, got 7");
   EXPECT_EQ(begin_error({{1}, {2, 7}}), "generation: ids must be in [0, 7), got 7");
   EXPECT_EQ(step_error({1}),
-            "generation: there must be at least one text and one token for each text, got 2 texts and 1 tokens");
+            "generation: there must be at least one text, and exactly one token per text, got 2 texts and 1 tokens");
   EXPECT_EQ(step_error({6, -1}), "generation: ids must be in [0, 7), got -1");
   EXPECT_EQ(decoder.room(), 2);
   EXPECT_TRUE(close(decoder.step({6, 0}), following(*model, {{1, 2, 3, 4, 6}, {5, 0}}), 1e-11));

@@ -1,4 +1,4 @@
-// Compares a decoder-only Transformer with one built by hand, and tests its folded form.
+// Compares a decoder-only Transformer with one assembled by hand from operations, and tests its folded form.
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -47,7 +47,7 @@ class GptByHand {
     const Tensor table = sinusoidal_table(/*rows=*/8, C, DType::f64);
     return sinusoidal_positions(reshape(x, {rows.rows(), C}), rows.places(), table);
   }
-  // Rotates each head of queries and of keys separately.
+  // Rotates the queries and the keys of each head separately.
   Var turned(const Var& qkv, const Tensor& places) {
     const std::int64_t C = config_.width, D = C / config_.heads;
     const RotaryTable table(/*places=*/5, D, 10000, DType::f64);
@@ -117,8 +117,8 @@ TEST(Gpt, GPT_1_EmbeddingsWithTheirPositionsAreDropped) {
   }
 }
 
-// Logits of earlier tokens stay bit-identical, since the products have the same sizes. Logits of the changed token and
-// of later ones differ.
+// The test changes token 3 of each sequence. The logits of tokens 0 to 2 must stay bit-identical, since the matrix
+// products have the same sizes. The logits of tokens 3 and 4 must differ.
 TEST(Gpt, LaterTokensChangeNoEarlierLogits) {
   for (const std::string& normalizer : normalizer_names())
     for (const GptConfig& config : gpt_kinds(normalizer)) {
@@ -157,8 +157,8 @@ TEST(FoldGpt, LeavesNothingOfOfflineNormalizers) {
       EXPECT_EQ(config_of(folded).normalizer, "none");
       EXPECT_TRUE(config_of(folded).normalizer_at.empty());
       EXPECT_FALSE(config_of(folded).tied);
-      // `scale` has no bias. But with post-norm, rescaling the stream turns the biases of the last sublayer into an
-      // output bias.
+      // Folding turns the bias of the last normalizer into an output bias. `scale` has no bias, but with post-norm,
+      // rescaling the stream turns the biases of the last sublayer into an output bias.
       EXPECT_EQ(config_of(folded).output_bias, config.output_bias || info.name != "scale" || !config.pre_norm);
       EXPECT_TRUE(folded.model->state().empty());
     }

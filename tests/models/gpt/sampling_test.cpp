@@ -21,7 +21,8 @@ TEST(Sampling, AtTemperatureZeroTheLargestLogitIsTakenAndOfEqualOnesTheFirst) {
     }
 }
 
-// The second text has the probabilities 1/4, 0, 1/2 and 1/4. The exponentials of its logits would overflow.
+// In the second text (row 1), the tokens have the probabilities 1/4, 0, 1/2 and 1/4. The exponentials of this row's
+// logits would overflow.
 TEST(Sampling, SMP_2_TheTokenIsTheFirstWhoseCumulatedProbabilityExceedsU) {
   const Tensor logits = Tensor::of<double>({2, 4}, {9, 0, 0, 0, 1000, -1000, 1000 + std::log(2), 1000});
   for (std::int64_t token = 0; token < 100; ++token) {
@@ -31,8 +32,8 @@ TEST(Sampling, SMP_2_TheTokenIsTheFirstWhoseCumulatedProbabilityExceedsU) {
   }
 }
 
-// In n draws a token of probability p occurs n p times, give or take sqrt(n p (1 - p)). A difference beyond five of
-// these deviations occurs once in 1.7 million tests.
+// In n draws, a token of probability p occurs n p times on average, with a standard deviation of sqrt(n p (1 - p)). One
+// of 1.7 million counts differs from its mean by more than five standard deviations.
 TEST(Sampling, SMP_1_TokensComeAsOftenAsTheSoftmaxSays) {
   const std::vector<double> logits{1, 0, -1, 2, 0.5};
   constexpr int kDraws = 20000;
@@ -48,7 +49,7 @@ TEST(Sampling, SMP_1_TokensComeAsOftenAsTheSoftmaxSays) {
     for (std::size_t i = 0; i < 5; ++i) {
       const double share = p[i] / sum;
       EXPECT_NEAR(drawn[i], kDraws * share, 5 * std::sqrt(kDraws * share * (1 - share)))
-          << "top " << top_k << ", " << i;
+          << "top_k = " << top_k << ", token " << i;
     }
   }
 }
@@ -60,7 +61,8 @@ std::set<std::int64_t> drawn_of(const std::vector<double>& logits, const Samplin
   return all;
 }
 
-// Each token has a probability of at least 1/17. The probability that 400 draws miss one is 10^-10.
+// Each of the top k tokens has a probability of at least 1/17. The probability that 400 draws miss a given one of them
+// is at most (16/17)^400 = 3e-11.
 TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
   using Ids = std::set<std::int64_t>;
   const auto drawn = [](const std::vector<double>& logits, std::int64_t top_k) {
@@ -98,15 +100,16 @@ TEST(Sampling, SMP_3_NucleusWorkedByHand) {
   EXPECT_EQ(nucleus(0.38, 0, 2), (Ids{1, 3}));
   EXPECT_EQ(nucleus(0.66, 2, 1), (Ids{1}));
   EXPECT_EQ(nucleus(0.67, 2, 1), (Ids{1, 3}));
-  EXPECT_EQ(nucleus(0.01, 0, 0), (Ids{1}));  // temperature 0 chooses the largest
+  EXPECT_EQ(nucleus(0.01, 0, 0), (Ids{1}));  // temperature 0 selects the largest logit
   const std::vector<double> equal(4, 0.5);   // sums of quarters are exact; the sum must reach top_p, not exceed it
   EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.25}), (Ids{0}));
   EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.5}), (Ids{0, 1}));
   EXPECT_EQ(drawn_of(equal, {.temperature = 1, .top_p = 0.51}), (Ids{0, 1, 2}));
 }
 
-// We compute the expected token from the definitions in long double: a token is in the nucleus if the tokens before it
-// sum to less than top_p. We skip draws within 1e-9 of a limit, where rounding could change the result.
+// The expected token is computed from the definitions, in long double: a token is in the nucleus if the probabilities
+// of the tokens before it sum to less than top_p. We skip draws within 1e-9 of a limit, where rounding could change the
+// result.
 RC_GTEST_PROP(Sampling, SMP_2_SMP_3_EveryDrawIsThatOfTheNucleus, ()) {
   const auto levels = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(-12, 13)));
   const double top_p = *rc::gen::inRange(0, 100) / 100.0, temperature = *rc::gen::inRange(1, 30) / 10.0;
@@ -166,15 +169,15 @@ Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t cou
   Written all{true, std::vector<TokenIds>(texts.size())};
   std::size_t next = 0;
   all.finite = generate(decoder, texts, count, options, [&](std::size_t text, std::int64_t token) {
-    EXPECT_EQ(text, next) << "they come in turn";
+    EXPECT_EQ(text, next) << "texts must take turns";
     next = (next + 1) % texts.size();
     all.texts[text].push_back(token);
   });
   return all;
 }
 
-// If a text is longer than the context, the model sees only its end. When the context is full, only its later half is
-// kept.
+// The model sees only the end of a text that is longer than the context. When the context is full, generation restarts
+// from the second half of the context.
 TEST(Generate, EachTokenIsDrawnFromAPassOverWhatIsSeen) {
   const std::vector<TokenIds> given{{1, 2}, {0, 1, 2, 3, 4, 5, 6, 3}, {4}};
   const auto end = [](const TokenIds& text, std::size_t most) {
@@ -199,7 +202,8 @@ TEST(Generate, EachTokenIsDrawnFromAPassOverWhatIsSeen) {
       }
       const Written all = written(*model, given, 20, options);
       EXPECT_TRUE(all.finite);
-      for (std::size_t s = 0; s < 3; ++s) EXPECT_EQ(all.texts[s], end(texts[s], 20)) << context << ", " << temperature;
+      for (std::size_t s = 0; s < 3; ++s)
+        EXPECT_EQ(all.texts[s], end(texts[s], 20)) << "context " << context << ", temperature " << temperature;
     }
 }
 
@@ -211,7 +215,8 @@ TEST(Generate, EqualSeedsGiveEqualTextsAndEachTextIsDrawnByItself) {
   EXPECT_NE(texts(1)[0], texts(1)[1]);
 }
 
-// Position 3 is NaN. The third new token would be drawn from its logits, so each text gets only two.
+// The embedding of position 3 is NaN. The third new token would be drawn from the logits of this position, so each text
+// gets only two new tokens.
 TEST(Generate, StopsWhereLogitsAreNotFinite) {
   const auto model = random_gpt(tiny_gpt());
   model->values().at("wpe.weight").slice(3, 4).copy_from(Tensor::full({1, 8}, std::nan(""), DType::f64));

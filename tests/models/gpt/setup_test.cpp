@@ -8,10 +8,10 @@
 namespace foldgrad::testing {
 namespace {
 
-// For its model of 65 characters, nanoGPT prints 10.65M, which does not include positions; the model has no biases. Six
-// layers have 384 (1152 + 384 + 2 1536) weights and 2 384 gains each. With 384 gains of the last normalizer and 65 384
-// embeddings, that makes 10,646,784. Our model adds biases, 6 (1152 + 384 + 1536 + 384 + 2 384) + 384, and positions,
-// 256 384.
+// For its model of 65 characters, nanoGPT prints 10.65M. This model has no biases, and the count leaves out positions.
+// Each of six layers has 384 (1152 + 384 + 2 * 1536) weights and 2 * 384 gains. With the 384 gains of the last
+// normalizer and 65 * 384 embeddings, the sum is 10,646,784. Our model adds 6 (1152 + 384 + 1536 + 384 + 2 * 384) + 384
+// biases and 256 * 384 positions.
 TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   GptConfig config;
   config.vocabulary = 65;
@@ -20,9 +20,9 @@ TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   EXPECT_EQ(model.normalizers().size(), 13u);
 }
 
-// Each of 3 layers has 4 64^2 + 3 64 256 weights and 2 64 gains, each of two tables 65 64 numbers, and the last
-// normalizer 64 gains. The inner width is 8/3 64, rounded up to a multiple of 256. dyt adds an alpha at each of seven
-// sites, and the embeddings have a learned factor.
+// Each of 3 layers has 4 * 64^2 + 3 * 64 * 256 weights and 2 * 64 gains. The input table and the output table have 65 *
+// 64 numbers each, and the last normalizer has 64 gains. The inner width, 256, is 8/3 * 64, rounded up to a multiple of
+// 256. The model with dyt also has an alpha at each of seven sites and a learned factor for the embeddings.
 TEST(GptSetup, LlamasFormHasItsParameters) {
   for (const auto& [normalizer, count] : {std::pair("rmsnorm", 205376), {"dyt", 205384}}) {
     GptConfig config = tiny_llama(normalizer);
@@ -80,7 +80,7 @@ TEST(GptSetup, ClippingAndWeightDecayKnowWhatIsProjectionAndWhatIsPosition) {
     Gpt model(config, 1);
     const std::vector<std::string> vectors = names(model.vectors());
     EXPECT_EQ(std::ranges::count(vectors, "wpe.weight"), 1);
-    EXPECT_EQ(vectors.size(), 1 + 2 * 8u + 2);  // two layers have four biases and two normalizers each; then comes ln_f
+    EXPECT_EQ(vectors.size(), 1 + 2 * 8u + 2);  // wpe; four biases and two normalizers per layer; ln_f
     EXPECT_EQ(std::ranges::count(vectors, "wte.weight"), 0);
   }
   config.tied = false, config.output_bias = true;
@@ -112,7 +112,7 @@ TEST(GptSetup, BeginsAsNanoGptDoes) {
 
 TEST(GptSetup, DeepNormScalesValuesOutputsAndFeedForward) {
   const NamedTensors p = Gpt(larger("deepnorm", /*pre_norm=*/false), 1).values();
-  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4, since the model has only one stack
+  const double gain = std::pow(64, -0.25);  // (8 N)^(-1/4) for a single stack of N = 8 layers
   expect_normal(p.at("h.3.attn.c_attn.weight").slice(0, 192), 0.02);
   for (const Tensor& t : {p.at("h.3.attn.c_attn.weight").slice(192, 288), p.at("h.0.mlp.c_fc.weight")})
     expect_normal(t, gain * 0.02);

@@ -27,8 +27,9 @@ inline GptConfig tiny_llama(const std::string& normalizer) {
   return config;
 }
 
-// Returns configurations for both pre-norm and post-norm: one with learned positions and tied embeddings, and one with
-// sinusoidal positions and a separate output projection that has a bias. The last configuration has LLaMA's form.
+// Returns two configurations with pre-norm and two with post-norm: one has learned positions and tied embeddings, the
+// other has sinusoidal positions and a separate output projection with a bias. A fifth configuration has LLaMA's form.
+// For deepnorm, returns only those with post-norm.
 inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
   std::vector<GptConfig> kinds;
   for (const bool pre_norm : {true, false})

@@ -1,4 +1,4 @@
-// Tests image classifiers of every family: empty batches, folding, and the operations that remain at each site.
+// Tests image classifiers of every family: empty batches, folding, and the maps that folding leaves at each site.
 #include "engine/device.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/power_norm/power_norm.h"
@@ -12,7 +12,7 @@ template <class M>
 class ImagesOnADevice : public ::testing::Test {};
 TYPED_TEST_SUITE(ImagesOnADevice, ImageFamilies);
 
-// With several ranks, a rank may get no images of a batch.
+// With several ranks, a rank may get none of the images of a batch.
 TYPED_TEST(ImagesOnADevice, MayBeNone) {
   for (const Device device : {Device::cpu, Device::cuda}) {
     if (device == Device::cuda && !cuda_available()) continue;
@@ -74,7 +74,7 @@ TYPED_TEST(FoldImages, LeavesNothingOfOfflineNormalizers) {
 TYPED_TEST(FoldImages, WithFrozenStatisticsItIsTheTrainingPass) {
   for (const Setting& setting : settings())
     for (auto config : Kinds<TypeParam>::few(setting.normalizer))
-      for (std::int64_t iterations : {100, 2000}) {  // mabn and the released un apply r from iteration 1001
+      for (std::int64_t iterations : {100, 2000}) {  // mabn and the released un apply r after iteration 1000
         config.normalizer_options = setting.options;
         if constexpr (std::is_same_v<TypeParam, Vit>)
           if (config.pre_norm) config.pooling = "mean", config.fc_norm = iterations == 100;

@@ -1,4 +1,4 @@
-// The families of models that classify images, and small configurations of them.
+// The families of image classifiers, and small configurations of them.
 #pragma once
 #include "models/cct/cct.h"
 #include "tests/models/swin/tiny_swin.h"
@@ -21,8 +21,8 @@ inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::strin
 
 using ImageFamilies = ::testing::Types<Vit, Cct, T2t, Swin>;
 
-// few() returns pre-norm and post-norm for ViT, and both published stems with their blocks for CCT. all() combines them
-// with every option that changes where normalizers are or which layers read them.
+// few() returns a pre-norm and a post-norm ViT, and for CCT the two published stems with their blocks. all() combines
+// these with the options that change the places of normalizers or the layers that read them.
 template <>
 struct Kinds<Vit> {
   static NamedTensors inputs(const VitConfig& config) { return images_of(config); }
@@ -47,7 +47,7 @@ template <>
 struct Kinds<Cct> {
   static NamedTensors inputs(const CctConfig& config) { return images_of(config); }
   static std::vector<CctConfig> few(const std::string& normalizer) {
-    if (normalizer == "deepnorm") return {};  // only for post-norm
+    if (normalizer == "deepnorm") return {};  // requires post-norm
     return {tiny_cct(normalizer, "cct", "cct"), tiny_cct(normalizer, "hybrid")};
   }
   static std::vector<CctConfig> all(const std::string& normalizer) {

@@ -1,4 +1,5 @@
-// Compares image classifiers with computations by hand, and tests their dropout.
+// Compares the logits of image classifiers with logits that plain code computes from the same weights. Also tests the
+// normalization of pixels, and dropout.
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/conv2d/conv2d.h"
@@ -10,13 +11,13 @@ namespace {
 
 double at(const Tensor& t, std::int64_t i) { return t.data<double>()[i]; }
 
-// Applies channel c of an affine normalizer to u.
+// Applies an affine normalizer to the number u of channel c.
 double mapped(Normalizer& norm, double u, std::int64_t c) {
   const std::vector<Parameter*> p = norm.parameters();
   return at(p[0]->value, c) * u + at(p[1]->value, c);
 }
 
-// Return the tokens, [B, H, W, C].
+// Compute the tokens, [B, H, W, C], with plain operations.
 Var tokens_by_hand(Vit& model, const Var& images) {
   const ConvLayer& conv = model.stem()[0];
   const Var W = images.tape().constant(conv.weight.value), b = images.tape().constant(conv.bias.value);
@@ -39,8 +40,8 @@ Var tokens_by_hand(Cct& model, Var x) {
 
 using Tokens = std::vector<std::vector<double>>;  // the tokens of one image
 
-// Adds the positions and runs the layers and, without fc_norm, the last normalizer. Attention adds nothing, and each
-// feed-forward block adds only the bias of its last layer.
+// Adds the positions, then runs the layers and, without fc_norm, the last normalizer. Attention adds nothing, and each
+// feed-forward block adds only its last bias, since expect_worked_by_hand() zeroes the last weights of both.
 Tokens layers_by_hand(TokenModel& model, Tokens x, bool norm_on_stream) {
   for (std::size_t t = 0; t < x.size(); ++t)
     for (std::size_t c = 0; c < x[t].size(); ++c) {
@@ -140,11 +141,12 @@ TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
                     inference_logits(model, {{"images", pixels}}, DType::f64), 1e-14));
 }
 
-// All weights are 0 and the last biases are 1, so sublayers add only ones, which dropout turns into 0 or 2.
+// All weights are 0, and the positions and the last biases of all sublayers are 1. So only ones are added, and dropout
+// turns each into 0 or 2.
 TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   VitConfig config = tiny_vit("none");
   config.dropout = config.activation_dropout = 0.5;
-  config.activation = "sigmoid";  // never 0
+  config.activation = "sigmoid";  // its results are never 0
   Vit model(config, 1, DType::f64);
   for (Parameter* p : model.parameters()) p->value.zero();
   const auto ones = [](Parameter& p) { p.value.copy_from(Tensor::full(p.value.shape(), 1, DType::f64)); };
@@ -160,7 +162,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   });
   (void)model.forward(images_of(config, 4),
                       {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .step = 1});
-  ASSERT_EQ(results.size(), 7u);  // the tokens; in each of two layers, two sums and an activation
+  ASSERT_EQ(results.size(), 7u);  // one for the tokens; in each of two layers, two sums and an activation
   constexpr std::size_t kBits = 160;
   std::vector<std::vector<bool>> kept;
   std::vector<double> stream(kBits);
@@ -175,7 +177,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
     for (std::size_t b = a + 1; b < kept.size(); ++b) {
       int equal = 0;
       for (std::size_t i = 0; i < kBits; ++i) equal += kept[a][i] == kept[b][i];
-      EXPECT_LE(equal, 120) << a << " and " << b;
+      EXPECT_LE(equal, 120) << "masks " << a << " and " << b;
     }
 }
 

@@ -1,4 +1,4 @@
-// Tests NFNet: sizes, names, error messages, the forward pass by hand, gradients, stochastic depth, and folding.
+// Tests NFNet: sizes, names, error messages, a forward pass worked by hand, gradients, stochastic depth, and folding.
 #include "models/nfnet/nfnet.h"
 
 #include "models/fold/model.h"
@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The maps are 4 x 4, 2 x 2 and 1 x 1 pixels.
+// Returns a configuration with maps of 4 x 4, 2 x 2 and 1 x 1 pixels.
 NfNetConfig tiny_nfnet() {
   NfNetConfig config;
   config.image_size = 8, config.classes = 5;
@@ -16,7 +16,8 @@ NfNetConfig tiny_nfnet() {
   return config;
 }
 
-// Returns a configuration with the port's choices. The first map has an odd side of 3 pixels, the second a side of 2.
+// Returns a configuration with the choices of the PyTorch port. The map of the first stage has an odd side, 3 pixels;
+// that of the second stage has a side of 2 pixels.
 NfNetConfig tiny_port() {
   NfNetConfig config = tiny_nfnet();
   config.image_size = 23, config.padding = "port", config.standardization = "unbiased";
@@ -32,10 +33,10 @@ NfNetConfig f0_of(std::int64_t divisor, const std::vector<std::int64_t>& depths,
   return config;
 }
 
-// The published model has 71,489,284 parameters. With batch normalization instead of standardization, each output
-// channel of a convolution has two parameters instead of a gain. The multiplications are counted by hand, layer by
-// layer; the second summand is the average pooling before shortcuts. Without this pooling, F0 has the published 12.38e9
-// multiplications for images of 256 pixels.
+// The published F0 has 71,489,284 parameters. In the model with batch normalization, each output channel of a
+// convolution has a gain and a bias of the normalizer instead of one gain. We count the multiplications by hand, layer
+// by layer; the second summand is the average pooling before shortcuts. Without this pooling, F0 has the published
+// 12.38e9 multiplications for images of 256 x 256 pixels.
 TEST(NfNet, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   const auto channels_of = [](const NfNet& model) {
     std::int64_t channels = 0;
@@ -81,9 +82,9 @@ TEST(NfNet, NamesAreTimms) {
   EXPECT_FALSE(all.count("stages.1.1.downsample.conv.weight"));
 }
 
-// Only the first channel is not 0, and there is no standardization. The values are so large, at least 7, that gelu
-// returns its argument. "same" pads only the end of an even map at stride 2, so the first and last kernels of the stem
-// begin at the border of the map. After the stem, the map has one pixel.
+// Only the first channel is not 0, and there is no standardization. The values are at least 7, so large that gelu
+// returns its argument. At stride 2, "same" pads an even map only at its end, so the kernels of the stem's first and
+// last convolutions begin at the border of the map. After the stem, the map has one pixel.
 TEST(NfNet, NF_1_NF_2_NF_3_NF_4_NF_5_WorkedByHand) {
   NfNetConfig config = tiny_nfnet();
   config.image_size = 4, config.classes = 1, config.channels = {16}, config.depths = {2};
@@ -127,7 +128,7 @@ TEST(NfNet, ImpossibleSizesNameTheKey) {
             "nfnet: channels must have a positive number for each of at most 16 stages, got [16, 16, 16, 16, 16, 16, "
             "16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16]");
   EXPECT_EQ(refused([](auto& c) { c.channels[0] = 24; }),
-            "nfnet: channels must begin with a multiple of 16, for the stem, got 24");
+            "nfnet: channels must begin with a multiple of 16, since the stem begins with 1/16 of this number, got 24");
   EXPECT_EQ(refused([](auto& c) { c.channels[1] = 17; }),
             "nfnet: channels must be even, since blocks halve them, got 17");
   EXPECT_EQ(refused([](auto& c) { c.depths = {1}; }),
@@ -164,8 +165,8 @@ TEST(NfNet, TrainsInEveryPrecision) {
     check_one_step([&](DType dtype) { return std::make_unique<NfNet>(config, 1, dtype); }, images_of(config));
 }
 
-// Only the branch of the second block may be dropped. An image then has either the logits of inference or those without
-// the branch, since kept branches are not divided by the probability to keep them. The tolerance allows for the
+// Only the branch of the second block may be dropped. Kept branches are not divided by the probability of keeping them,
+// so each image has either the logits of inference or those of a model without the branch. The tolerance allows for the
 // rounding of this probability to a multiple of 2^-16.
 TEST(NfNet, StochasticDepthDropsBranchesAndDividesNothing) {
   NfNetConfig config = tiny_nfnet();
@@ -193,8 +194,8 @@ TEST(NfNet, StochasticDepthDropsBranchesAndDividesNothing) {
   EXPECT_LT(kept, 15);
 }
 
-// Checks the initial deviations of a convolution [64, 16, 3, 3] in four groups. Its fan-in is 144; the port uses fan-in
-// plus fan-out, 144 + 576.
+// Checks the initial deviations of a convolution [64, 16, 3, 3] in four groups. Its fan-in is 144. The port uses the
+// sum of fan-in and fan-out, 144 + 576.
 TEST(NfNet, InitialWeightsHaveTheDeviationsOfTheirSources) {
   NfNetConfig config = tiny_nfnet();
   config.channels = {128}, config.depths = {1}, config.group_size = 16;
@@ -206,7 +207,7 @@ TEST(NfNet, InitialWeightsHaveTheDeviationsOfTheirSources) {
       for (float v : values) sum += double(v) * v;
       return std::sqrt(sum / double(values.size()));
     };
-    // These are estimates from 9,216 numbers.
+    // The first deviation is estimated from 9,216 numbers.
     EXPECT_NEAR(root_mean_square("stages.0.0.conv2.weight"), deviation, 0.05 * deviation);
     EXPECT_NEAR(root_mean_square("stages.0.0.conv2.bias"), bias, 0.25 * bias);  // from 64 numbers
     EXPECT_NEAR(root_mean_square("head.fc.weight"), 0.01, 0.001);               // from 1,280 numbers

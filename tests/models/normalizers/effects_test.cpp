@@ -1,5 +1,5 @@
-// Tests that every option of every normalizer changes exactly the arrays that its row lists. One training step runs
-// from the same state with and without the option, and all other arrays must be bit-identical.
+// Tests that each option of each normalizer changes exactly the tensors that its row lists. One training step runs from
+// the same state with and without the option; all other tensors must be bit-identical.
 #include <algorithm>
 #include <set>
 
@@ -12,19 +12,19 @@ using Names = std::set<std::string>;
 
 constexpr std::int64_t kTokens = 10;
 
-// The data of a step. Channels 1 to 7 have the same data unless `window_by_channel` is true. Channel 0 may differ.
+// The mean squares of a step and of its window. Channels 1 to 7 share them unless `window_by_channel` is true.
 struct Scene {
-  std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // mean squares; channel 0 uses window0 unless empty
+  std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // mean squares; channel 0 uses window0 if not empty
   double q = 1.6, q0 = -1;         // mean squares of x; channel 0 uses q0 if it is not negative
-  std::int64_t iterations = 7;     // number of earlier iterations; the step writes row 8 mod 3 = 2
-  bool window_by_channel = false;  // if true, channel c has the window (c + 1)^2, and q is 1 % larger
+  std::int64_t iterations = 7;     // number of earlier iterations; the step, the 8th, writes row 8 mod 3 = 2
+  bool window_by_channel = false;  // if true, (c + 1)^2 fills the window of channel c, and its q is 1 % larger
 };
 const Scene kCalm, kLate{.iterations = 2000}, kHigh{.q = 400}, kLow{.q = 1e-4}, kInfinite{.q0 = INFINITY};
-// Only channel 0 leaves its window, in which all values are equal. The windows of the other channels vary so much that
-// channel 0 hardly matters in sums over channels.
+// Only channel 0 is an outlier: all values of its window are equal, and its q is larger. The windows of the other
+// channels vary so much that channel 0 hardly matters in sums over channels.
 const Scene kOneChannel{.window = {0.1, 1, 9}, .window0 = {1, 1, 1}, .q0 = 1.5};
-const Scene kSpread{.window_by_channel = true};  // each channel is 1 % above its window, but channels differ far more
-const Scene kBetween{.q = 2.4};                  // d = 0.101 is between thr = 0.08 (ddof 0) and 0.12 (ddof 1)
+const Scene kSpread{.window_by_channel = true};  // each q is 1 % above its window; channels differ far more
+const Scene kBetween{.q = 2.4};  // the gap, 0.101, is between the thresholds 0.08 (ddof 0) and 0.12 (ddof 1)
 
 struct Row {
   std::string normalizer;
@@ -32,11 +32,11 @@ struct Row {
   std::string option, value;
   Names changes;
   const Scene* scene = &kCalm;
-  bool channel0_alone = false;  // true if no other channel changes
+  bool channel0_alone = false;  // true if only channel 0 changes
 };
 
 Tensor filled(const Tensor& like, unsigned seed, double mean) {
-  // Each row has its own seed, so that a longer ring begins with the rows of a shorter one.
+  // Each row has its own seed, so that a longer window begins with the rows of a shorter one.
   const Tensor t = Tensor::empty(like.shape(), DType::f64);
   const std::int64_t rows = like.shape().rank() == 2 ? like.shape()[0] : 1, columns = like.size() / rows;
   for (std::int64_t r = 0; r < rows; ++r)
@@ -45,7 +45,7 @@ Tensor filled(const Tensor& like, unsigned seed, double mean) {
   return t;
 }
 
-// Sets a state in which every array affects the step, and random parameters, except alpha, shift and eta.
+// Fills the state so that each of its tensors affects the step. Randomizes weights and biases.
 void prepare(Normalizer& norm, const Scene& scene) {
   for (Parameter* p : norm.parameters())
     if (p->name.find("weight") != std::string::npos || p->name.find("bias") != std::string::npos)
@@ -66,7 +66,7 @@ void prepare(Normalizer& norm, const Scene& scene) {
   }
 }
 
-// Returns x. Its first `counted` tokens have the mean squares of the scene.
+// Returns an x whose first `counted` tokens have the mean squares of the scene.
 Tensor inputs(const Scene& scene, std::int64_t counted) {
   const Tensor x = randn({2, 5, kChannels}, 21, 1, 0.3);
   double* v = x.data<double>();
@@ -74,7 +74,7 @@ Tensor inputs(const Scene& scene, std::int64_t counted) {
     double want = c == 0 && scene.q0 >= 0 ? scene.q0 : scene.q, squares = 0;
     if (scene.window_by_channel) want = 1.01 * double((c + 1) * (c + 1));
     for (std::int64_t t = 0; t < counted; ++t) squares += v[t * kChannels + c] * v[t * kChannels + c];
-    if (std::isinf(want)) v[c] = want;  // the first token
+    if (std::isinf(want)) v[c] = want;  // only in the first token
     for (std::int64_t t = 0; t < kTokens && !std::isinf(want); ++t)
       v[t * kChannels + c] *= std::sqrt(want / (squares / double(counted)));
   }
@@ -85,7 +85,7 @@ Tensor inputs(const Scene& scene, std::int64_t counted) {
 NamedTensors step(const std::string& name, const Options& options, const Scene& scene) {
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
-  constexpr std::int64_t counted = 8;  // of kTokens; the others are padding
+  constexpr std::int64_t counted = 8;  // the last two of kTokens are padding
   NamedTensors results;
   if (norm->info().residual) {
     const ResidualConstants constants = norm->info().residual(norm->options());
@@ -152,7 +152,7 @@ std::vector<Row> un_rows() {
       {"un", filter, "flag_low", "0", outlier, &kLow},
       {"un", filter, "flag_low", "0", {}, &kHigh},
       {"un", filter, "hold_on_skip", "1", {"run_var", "skips_in_a_row"}, &kHigh},
-      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // exists only with hold_on_skip
+      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // this counter exists only with hold_on_skip
       {"un", un, "hold_non_finite", "0", outlier, &kInfinite, true},
       {"un", un, "hold_non_finite", "0", {}, &kCalm},
       {"un", filter, "psi_after_skip", "literal", {"psi_ema"}, &kHigh},
@@ -241,7 +241,7 @@ std::vector<Row> other_rows() {
       {"fixnorm", {}, "eps", "1", {"y", "dx"}, &kLow},
       {"fixnorm", {}, "length", "sqrt_channels", {"y", "dx"}},
       {"groupnorm", {{"groups", "4"}}, "groups", "2", {"y", "dx", "dweight"}},
-      // dbias is the same sum, but its terms are added in another order.
+      // dbias is a sum of the same terms in another order.
       {"groupnorm", {{"groups", "4"}}, "axes", "token", {"y", "dx", "dweight", "dbias"}},
       {"groupnorm", {{"groups", "4"}}, "eps", "1e-3", {"y", "dx", "dweight"}},
       {"instancenorm", {}, "eps", "1e-3", {"y", "dx"}},
@@ -286,7 +286,7 @@ TEST(NormalizerEffects, OptionsChangeWhatTheySayAndNothingElse) {
   }
 }
 
-// For every option, the table has a row with a value that has an effect.
+// The table has a row for every option, with a value that changes a result.
 TEST(NormalizerEffects, EveryOptionHasARow) {
   std::set<std::pair<std::string, std::string>> covered;
   for (const Row& row : rows())

@@ -1,4 +1,4 @@
-// Computes by hand the inference form that each normalizer declares, and compares it with the normalizer's result.
+// Tests that each normalizer computes the inference form that it declares. The forms are evaluated by hand.
 #include <algorithm>
 #include <numeric>
 
@@ -7,7 +7,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Computes u of InferenceForm::Groups for one group.
+// Computes u, as InferenceForm::Groups defines it, for one group.
 std::vector<double> statistic(const std::vector<double>& x, const InferenceForm::Groups& groups) {
   std::vector<double> u = x;
   double mean = 0, square = 0;
@@ -61,8 +61,8 @@ struct FormOfRow {
   }
 };
 
-// Trains for five steps, then compares. Each sample has one token, so that statistics of a sample equal statistics of
-// its row.
+// Trains for five steps, then compares inference with the declared form. Each sample of x has one token, so the
+// statistics of a sample are those of its row.
 void expect_its_form(Normalizer& norm) {
   randomize(norm);
   for (unsigned t = 0; t < 5; ++t) train_step(norm, t);

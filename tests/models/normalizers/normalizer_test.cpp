@@ -14,8 +14,8 @@ namespace {
 
 class EveryNormalizer : public ::testing::TestWithParam<std::string> {};
 
-// Runs in f64, f32 and bf16 on every device; f32 and bf16 have f32 parameters. Compares with f64 on the CPU: only
-// rounding may change the values.
+// Trains in f64, f32 and bf16 on every device, with f32 parameters for f32 and bf16. Results may differ from f64 on the
+// CPU only by rounding.
 TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
   const auto exact = quick_normalizer(GetParam(), DType::f64, Device::cpu);
   randomize(*exact);
@@ -62,7 +62,7 @@ TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   }
 }
 
-// Checks that padding rows change nothing for the real rows. Padding rows come last, and their dy is 0.
+// Checks that padding rows, which come last and have dy = 0, change neither the state nor the results of real rows.
 void expect_padding_left_out(const std::string& normalizer, const Options& options) {
   constexpr std::int64_t kReal = 4;
   const auto run = [&](std::int64_t tokens) {
@@ -88,7 +88,7 @@ void expect_padding_left_out(const std::string& normalizer, const Options& optio
   for (const auto& [name, tensor] : without) EXPECT_TRUE(identical(with.at(name), tensor)) << name;
 }
 TEST_P(EveryNormalizer, PaddingIsLeftOut) { expect_padding_left_out(GetParam(), quick(GetParam())); }
-// Only mabn leaves padding out in its released form: un and PowerNorm average gradients over padding, too.
+// Among the released forms, only mabn leaves padding out; un and PowerNorm average gradients over it, too.
 TEST(Normalizer, ReleasedMabnLeavesPaddingOut) {
   expect_padding_left_out("mabn", {{"mode", "reference"}, {"window", "2"}, {"warmup", "2"}});
 }
@@ -155,7 +155,7 @@ TEST(Normalizer, DiagnosticsCountStepsAndSkips) {
   EXPECT_FALSE(make_normalizer("ln", {}, "n", 1)->diagnostics().least_variance);
 }
 
-// After one step with only layer normalization, lam = start (left / total) falls from 1 to 0 in four steps.
+// Step 0 uses only layer normalization. Then its share lam falls from 1 in step 1 to 0 in step 5.
 TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
   const auto norm = make_normalizer("prepbn", {{"warmup", "1"}, {"total", "4"}}, "n", kChannels, DType::f64);
   const auto repbn = make_normalizer("repbn", {}, "n", kChannels, DType::f64);
@@ -175,7 +175,7 @@ TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
     EXPECT_TRUE(close(y.value(), want.value(), 1e-14)) << "step " << t;
     tape.backward(y, randn({5, kChannels}, t + 50));
     for (Parameter* p : norm->parameters()) {
-      const bool rests = p->name.rfind("n.bn.", 0) == 0 ? t <= 1 : t >= 5;  // where lam is 1 or 0
+      const bool rests = p->name.rfind("n.bn.", 0) == 0 ? t <= 1 : t >= 5;  // the share of its norm is 0
       ASSERT_TRUE(p->has_grad) << p->name << ", step " << t;
       EXPECT_EQ(close(p->grad, Tensor::zeros(p->value.shape(), DType::f64), 0), rests) << p->name << ", step " << t;
     }
@@ -196,8 +196,8 @@ TEST(Normalizer, PrepbnMayStayALayerNorm) {
   }
 }
 
-// Only rbn has a penalty, and only in training. For x = (1, 3), m = 2 and v = 1. The running estimates, initially 0 and
-// 1, have moved by a twentieth, to 0.1 and 1. So the penalty of each channel is 2 (2 - 0.1)^2.
+// Only rbn has a penalty, and only in training. For x = (1, 3), the mean is 2 and the variance is 1. The running
+// estimates move by a twentieth, from 0 to 0.1 and from 1 to 1. So the penalty of each channel is 2 (2 - 0.1)^2.
 TEST(Normalizer, RbnLeavesAPenalty) {
   for (const NormalizerInfo& info : normalizers()) {
     Options options = quick(info.name);
@@ -224,12 +224,13 @@ TEST(Normalizer, DeepnormHasItsConstants) {
     EXPECT_NEAR(got.scale, scale, 1e-12);
     EXPECT_NEAR(got.initial_gain, gain, 1e-12);
   };
-  // N = 16 and M = 0 give 32^(1/4) and 128^(-1/4). N = M = 1 gives the constants themselves.
+  // With N = 16 encoder and M = 0 decoder layers, the constants are 32^(1/4) and 128^(-1/4). With N = M = 1, they are
+  // the factors of the published formulas, such as 0.81 and 0.87.
   expect(constants({{"encoder_layers", "16"}, {"decoder_layers", "0"}}), 2.378414230005442, 0.2973017787506803);
   expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}}), 0.81, 0.87);
   expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}, {"stack", "decoder"}}), 1.3160740129524926,
          0.5372849659117709);
-  // Only the residual is scaled: 0.81 (100, 0) + (0, 81) = (81, 81), which is normalized to (0, 0).
+  // Only the residual is scaled: the sum is 0.81 (100, 0) + (0, 81) = (81, 81), which is normalized to (0, 0).
   Tape tape;
   const auto norm = make_normalizer("deepnorm", {{"encoder_layers", "1"}, {"decoder_layers", "1"}}, "n", 2, DType::f64);
   const Var residual = tape.constant(Tensor::of<double>({1, 2}, {100, 0})),
@@ -238,7 +239,7 @@ TEST(Normalizer, DeepnormHasItsConstants) {
   EXPECT_TRUE(close(norm->apply(sum, {}).value(), Tensor::zeros({1, 2}, DType::f64), 1e-9));
 }
 
-// Every default is a valid value and has the same effect as leaving out the option. Every choice is valid, too.
+// Passing every default as text gives the same options as passing none. Every choice is a valid value.
 TEST(NormalizerOptions, DefaultsAndChoicesAreValidText) {
   for (const NormalizerInfo& info : normalizers()) {
     Options defaults = make_normalizer(info.name, {}, "norm", 32)->options().all();

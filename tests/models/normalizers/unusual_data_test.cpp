@@ -1,5 +1,5 @@
-// Tests every normalizer on NaN, infinity, constant and zero channels, zero tokens, and batches of only padding.
-// docs/normalizers.md has the resulting table.
+// Tests every normalizer on NaN, on infinity, on constant and zero channels and tokens, and on batches of only padding.
+// docs/normalizers.md has a table of the results.
 #include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {
@@ -11,8 +11,8 @@ constexpr std::int64_t kSamples = 2, kSampleTokens = 4, kBadChannel = 3, kBadTok
 struct UnusualRow {
   std::string normalizer;
   Options options;
-  std::string nan, infinity;  // where y is not finite: none, element, token, group, channel, sample, ...
-  bool spoils = false;        // the value enters the state, as in the released code
+  std::string nan, infinity;  // the part of y that is not finite, as spread() names it
+  bool spoils = false;        // true if the value enters the state, as in the released code
 };
 
 const Options kShort{{"warmup", "2"}, {"window", "2"}}, kWarm{{"warmup", "2"}};
@@ -59,7 +59,7 @@ Step step(Normalizer& norm, const Tensor& x, std::optional<std::int64_t> counted
 }
 Tensor normal(unsigned seed) { return randn({kSamples, kSampleTokens, kChannels}, seed, 1, 0.3); }
 
-// Makes a normalizer and trains it for five steps, so that its averages are in use.
+// Returns a normalizer that has been trained for five steps and thus uses its averages.
 std::unique_ptr<Normalizer> trained(const UnusualRow& row) {
   auto norm = make_normalizer(row.normalizer, row.options, "norm", kChannels, DType::f64);
   for (unsigned t = 0; t < 5; ++t) step(*norm, normal(t));
@@ -77,7 +77,7 @@ bool finite_state(const Normalizer& norm) {
   return true;
 }
 
-// Returns the name of the set of elements that are not finite.
+// Returns a name for the set of elements that are not finite.
 std::string spread(const Tensor& y) {
   const std::vector<double> values = y.values<double>();
   const auto is = [&](const auto& inside) {
@@ -120,9 +120,9 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
     }
 }
 
-// Multiplying by a power of two rounds nothing, and eps is negligible compared with these squares. So normalizing
-// 2^80 x, whose squares overflow in f32, gives the result for 2^10 x. Running values that f32 cannot represent are not
-// stored.
+// Multiplying by a power of two does not round, and eps is negligible compared with these squares. So normalizing 2^80
+// x, whose squares overflow in f32, must give the same result as normalizing 2^10 x. Running statistics that f32 cannot
+// represent are not stored.
 TEST(NormalizerUnusualData, SquaresThatOverflow) {
   for (const std::string name : {"ln", "rmsnorm", "scalenorm", "groupnorm", "instancenorm", "bn", "qmbn", "rbn"})
     for (const Device device : devices())
@@ -151,8 +151,8 @@ TEST(NormalizerUnusualData, SquaresThatOverflow) {
       }
 }
 
-// Everything stays finite. If the normalizer subtracts the mean, a constant channel or token becomes the bias, which is
-// 0.
+// Results and state stay finite. A normalizer that subtracts the mean turns a constant channel or token into its bias,
+// which is 0.
 TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
   for (const UnusualRow& row : unusual_rows())
     for (const double value : {2.0, 0.0})
@@ -178,7 +178,7 @@ TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
       }
 }
 
-// A batch of only padding has no statistics, so only the counters change, including the counter of skips.
+// A batch of only padding has no statistics, so it changes only the counters of iterations, steps and skips.
 TEST(NormalizerUnusualData, NoRealToken) {
   for (const UnusualRow& row : unusual_rows()) {
     SCOPED_TRACE(row.normalizer);

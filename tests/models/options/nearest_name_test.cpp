@@ -13,11 +13,12 @@ TEST(NearestName, NeedsTheFewestEdits) {
   EXPECT_EQ(nearest_name("rmsnrm", {"rbn", "rmsnorm", "un"}), "rmsnorm");
   EXPECT_EQ(nearest_name("train.wamrup", kKeys), "train.warmup");
   EXPECT_EQ(nearest_name("--tolerence", {"--json", "--tolerance"}), "--tolerance");
-  EXPECT_EQ(nearest_name("ac", {"ab", "ad"}), "ab");  // of equally near names, the first
+  EXPECT_EQ(nearest_name("ac", {"ab", "ad"}), "ab");  // both are equally near; the first is chosen
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
-// In "warmup", two of the six letters may differ, but not three. In "lr", one of the two letters may differ.
+// In "warmup", two of the six letters may differ, but not three. In "lr", one of the two letters may differ, but not
+// both.
 TEST(NearestName, ProposesNothingBeyondAThirdOfTheWord) {
   EXPECT_EQ(nearest_name("train.wXrYup", kKeys), "train.warmup");
   EXPECT_EQ(nearest_name("train.wXYZup", kKeys), "");

@@ -1,5 +1,5 @@
-// Compares a Swin Transformer with its equations, written as loops over tokens. They use neither the reordering of
-// tokens into windows nor segments.
+// Compares a Swin Transformer with its equations, computed by loops over tokens. The loops neither reorder tokens into
+// windows nor use segments.
 #include <cmath>
 #include <numbers>
 
@@ -30,7 +30,7 @@ void add_to(Rows& x, const Rows& y) {
     for (std::size_t c = 0; c < x[t].size(); ++c) x[t][c] += y[t][c];
 }
 
-// Returns the result of head h, of width D, for token a [SWIN-2, SWIN-3].
+// Returns the attention of token a in head h, which has D channels [SWIN-2, SWIN-3].
 Row attended(const Rows& qkv, const Tensor& table, std::int64_t side, std::int64_t M, std::int64_t shift,
              std::int64_t a, std::int64_t h, std::int64_t D) {
   const std::int64_t heads = table.shape()[1], C = heads * D;
@@ -73,7 +73,7 @@ Rows layer_of(const NamedTensors& p, const SwinConfig& config, std::int64_t stag
   return x;
 }
 
-Rows patches_of(const Tensor& images, std::int64_t size, std::int64_t patch) {  // of the first image
+Rows patches_of(const Tensor& images, std::int64_t size, std::int64_t patch) {  // only the first image
   Rows patches;
   for (std::int64_t t = 0; t < size / patch * (size / patch); ++t) {
     Row row;
@@ -100,7 +100,7 @@ Rows neighbours_of(const Rows& x, std::int64_t side) {  // [SWIN-4]
   return merged;
 }
 
-// The model has no normalizers. Another order of summation changes sums by about 1e-15 of their terms.
+// The model has no normalizers. A different order of summation changes a sum by about 1e-15 of its terms.
 TEST(Swin, SWIN_1_IsItsEquationsTokenByToken) {
   const SwinConfig config = tiny_swin("none");
   const auto model = random_model<Swin>(config);

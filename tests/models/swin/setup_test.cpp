@@ -19,10 +19,9 @@ SwinConfig config_of(const std::string& name, std::int64_t image_size, std::int6
   return config;
 }
 
-// According to the authors' README, the first model has 28.3 million parameters and 4.5 billion multiplications. The
-// multiplications are counted by hand, with width d and a map of H x H tokens in windows of M x M:
-// 12 d^2 H^2 + 2 H^2 M^2 d for each layer, 8 d^2 (H / 2)^2 for each merging, 3 patch^2 C H^2 for the patches, and the
-// head.
+// According to the authors' README, the first model has 28.3 million parameters and 4.5 billion multiplications. We
+// count the multiplications by hand, for width d and a map of H x H tokens in windows of M x M: 12 d^2 H^2 + 2 H^2 M^2
+// d for each layer, 8 d^2 (H / 2)^2 for each merging, 3 patch^2 d H^2 for the patches, and those of the head.
 TEST(SwinSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   expect_sizes<Swin>(config_of("T", 224, 4, 7, 1000), 28288354, 4490566656, 29);
   expect_sizes<Swin>(config_of("T", 32, 2, 4, 10), 27505108, 357785088, 29);
@@ -104,7 +103,7 @@ TEST(SwinSetup, DropoutDropsPatches) {
   });
   (void)model.forward(images_of(config, 4), {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1});
   ASSERT_EQ(patches.size(), 512u);
-  // Each element is dropped with probability 1/2; the limit is five standard deviations of 11.3.
+  // Each element is dropped with probability 1/2. The tolerance is five standard deviations, 5 * 11.3.
   EXPECT_NEAR(double(std::ranges::count(patches, 0.0)), 256, 57);
 }
 

@@ -18,7 +18,7 @@ template <>
 struct Kinds<Swin> {
   static NamedTensors inputs(const SwinConfig& config) { return images_of(config); }
   static std::vector<SwinConfig> few(const std::string& normalizer) {
-    if (normalizer == "deepnorm") return {};  // only for post-norm
+    if (normalizer == "deepnorm") return {};  // requires post-norm
     return {tiny_swin(normalizer)};
   }
   static std::vector<SwinConfig> all(const std::string& normalizer) {

@@ -1,4 +1,4 @@
-// Tests the constants of windows: the order of tokens, the rows of the bias table, and the mask.
+// Tests the constants of windowed attention: the order of tokens, the rows of the bias table, and the mask.
 #include "models/swin/windows.h"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ MapWindows windows_of(std::int64_t side, std::int64_t size, std::int64_t shift) 
 }
 std::vector<std::int64_t> numbers_of(const Tensor& t) { return t.values<std::int64_t>(); }
 
-// A 4 x 4 map with the rows 0 1 2 3, 4 5 6 7, 8 9 10 11 and 12 13 14 15, rolled by one, begins with token 5.
+// A 4 x 4 map has the rows 0 1 2 3, 4 5 6 7, 8 9 10 11 and 12 13 14 15. Rolled by one, it begins with token 5.
 TEST(SwinWindows, SWIN_2_TheOrderOfTokensWorkedByHand) {
   EXPECT_EQ(numbers_of(windows_of(4, 2, 0).order.order),
             (std::vector<std::int64_t>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
@@ -41,7 +41,7 @@ TEST(SwinWindows, SWIN_3_ThePairsOfABiasAreOppositeInTheTable) {
             (std::vector<std::int64_t>{4, 3, 1, 0, 5, 4, 2, 1, 7, 6, 4, 3, 8, 7, 5, 4}));
 }
 
-// Two tokens of a rolled window attend to each other unless the roll put them together from opposite edges of the map.
+// Two tokens of a window attend to each other unless the roll brought them together from opposite edges of the map.
 TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
   const std::int64_t side = 6, size = 3, shift = 1;
   const MapWindows windows = windows_of(side, size, shift);
@@ -54,14 +54,14 @@ TEST(SwinWindows, SWIN_3_TheMaskSeparatesTokensThatAreNoNeighbours) {
                            at_b = order[std::size_t(w * windows.tokens + b)];
         const bool near = std::abs(at_a / side - at_b / side) < size && std::abs(at_a % side - at_b % side) < size;
         const double mask = windows.mask.data<double>()[(w * windows.tokens + a) * windows.tokens + b];
-        EXPECT_EQ(mask, near ? 0 : -100) << at_a << " and " << at_b;
+        EXPECT_EQ(mask, near ? 0 : -100) << "tokens " << at_a << " and " << at_b;
         hidden += !near;
       }
   EXPECT_GT(hidden, 0);
 }
 
-// The gradient of a value is its attention probability. Across a border, this is e^-100 times e to the power of a
-// difference of scores, far below 1e-35.
+// The gradient of a value is its attention probability. Across a border, this probability is e^-100 times the
+// exponential of a difference of scores, far below 1e-35.
 TEST(SwinWindows, SWIN_3_NoGradientCrossesABorder) {
   const MapWindows windows = windows_of(4, 2, 1);
   Tape tape;

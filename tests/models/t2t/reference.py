@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the logits that t2t_test.cpp expects, from the published PyTorch modules (examples/pytorch_t2t.py) in f64.
+"""Prints the logits that t2t_test.cpp expects. The published PyTorch modules (examples/pytorch_t2t.py) compute them
+in f64.
 
 Parameters are sorted by name. Element i of parameter k is 0.3 sin(1.7 k + 0.61 i), plus 1 for gains; pixel i is
 sin(0.37 i).

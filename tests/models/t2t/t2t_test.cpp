@@ -1,6 +1,6 @@
-// Tests T2T-ViT: sizes, initial values, diagnostics, error messages, token modules, where its normalizers fold, and the
-// logits of the published PyTorch model. images/families_test.cpp and families/model_test.cpp test what it shares with
-// other families.
+// Tests T2T-ViT: sizes, initial values, error messages, token modules and their diagnostics, agreement with the
+// published PyTorch model, and the layers into which its normalizers fold. images/families_test.cpp and
+// families/model_test.cpp test the properties that T2T-ViT shares with other families.
 #include "tests/models/spread.h"
 #include "tests/models/t2t/tiny_t2t.h"
 
@@ -29,10 +29,10 @@ T2tConfig with_softmax(T2tConfig config) {
   return config;
 }
 
-// The numbers of parameters are published or counted by hand. The multiplications are counted by hand: a Performer
-// module needs them for kqv, for the products of w with q and with k, for f(k)^T v, f(q) (f(k)^T v), proj and the
-// feed-forward block. Our code needs `more`: for each token, 2 e m to multiply the squares of q and k by a constant
-// matrix, and m to multiply f(q) by the sum of f(k).
+// The numbers of parameters are published or counted by hand. We also count the multiplications, `products`, by hand: a
+// Performer module multiplies for kqv, w q, w k, f(k)^T v, f(q) (f(k)^T v), proj and the feed-forward block. Our code
+// needs `more` for each token: 2 e m to multiply the squares of q and k by a constant matrix, and m to multiply f(q) by
+// the sum of f(k).
 TEST(T2t, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   const auto check = [](const T2tConfig& config, std::int64_t parameters, std::int64_t products, std::size_t sites) {
     std::int64_t more = 0;
@@ -64,7 +64,7 @@ TEST(T2t, T2T_6_BeginsWithSinesOrthogonalFeaturesAndNormalWeights) {
     for (int k = 0; k < 32; ++k) {
       double product = 0;
       for (int c = 0; c < 64; ++c) product += w[i * 64 + c] * w[k * 64 + c];
-      EXPECT_NEAR(product, i == k ? 32 : 0, 1e-12) << i << ", " << k;
+      EXPECT_NEAR(product, i == k ? 32 : 0, 1e-12) << "rows " << i << " and " << k;
     }
   const double* positions = p.at("pos_embed").data<double>();
   EXPECT_EQ(positions[0], 0);
@@ -167,8 +167,9 @@ TEST(T2t, TokenDropoutActsOnlyInTrainingAndInBothBranches) {
   EXPECT_EQ(loss(false, "none"), inference);
 }
 
-// The weights of a token sum to d / (d + m eps), not to 1. So if all tokens have the value v, a is v d / (d + m eps):
-// almost v for short keys, and almost 0 for long keys, for which d is far below m eps.
+// The attention weights of a token sum to d / (d + m eps), not to 1. If all tokens have the same value v, the result is
+// therefore a = v d / (d + m eps). With short keys, a is almost v. With long keys, d is far below m eps, and a is
+// almost 0.
 TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
   T2tConfig config = tiny_t2t("performer", "none");
   config.layers = 1;
@@ -176,7 +177,7 @@ TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
   randomize(model, 10, 0.05);
   const NamedTensors p = model.values();
   const Tensor kqv = p.at("tokens_to_token.attention1.kqv.weight"), bias = p.at("tokens_to_token.attention1.kqv.bias");
-  kqv.slice(8, 12).zero();  // v is its bias at every token
+  kqv.slice(8, 12).zero();  // v equals its bias at every token
   const auto results = [&](double key_bias) {
     for (std::int64_t c = 0; c < 4; ++c) bias.data<double>()[c] = key_bias;
     std::vector<double> a;
@@ -196,12 +197,12 @@ TEST(T2t, T2T_5_EqualValuesPassUnlessKeysAreLong) {
   }
 }
 
-// w and the queries are 0, so all features of a key of length l are e^(-l^2 / 2). In module 1 only the key of the first
-// token of image 0 is not 0; in module 2 all keys have length 10.
+// w is 0, so each feature of a key of length l is e^(-l^2 / 2). In module 1, only the key of the first token of image 0
+// is not 0. In module 2, all keys have length 10.
 TEST(T2t, T2T_4_DiagnosticsAreOfTheLastTrainingPass) {
   T2t model(tiny_t2t("performer", "none"), std::nullopt, DType::f64);
   const NamedTensors p = model.values();
-  p.at("tokens_to_token.attention1.kqv.weight").data<double>()[21] = 1;  // reads green at row 1, column 1 of a patch
+  p.at("tokens_to_token.attention1.kqv.weight").data<double>()[21] = 1;  // key channel 0 reads green at row 1, column 1
   p.at("tokens_to_token.attention2.kqv.bias").data<double>()[1] = 6;
   p.at("tokens_to_token.attention2.kqv.bias").data<double>()[3] = 8;
   const Tensor images = Tensor::zeros({2, 8, 8, 3}, DType::f64);

@@ -5,7 +5,7 @@
 
 namespace foldgrad::testing {
 
-// Returns a configuration with maps of 4 x 4, 2 x 2 and 2 x 2 tokens, for images of 8 x 8.
+// Returns a configuration for images of 8 x 8 pixels, with maps of 4 x 4, 2 x 2 and 2 x 2 tokens.
 inline T2tConfig tiny_t2t(const std::string& token_attention = "performer", const std::string& normalizer = "ln",
                           std::int64_t token_width = 4) {
   T2tConfig config;
@@ -22,7 +22,7 @@ template <>
 struct Kinds<T2t> {
   static NamedTensors inputs(const T2tConfig& config) { return images_of(config); }
   static std::vector<T2tConfig> few(const std::string& normalizer) {
-    if (normalizer == "deepnorm") return {};  // only for post-norm
+    if (normalizer == "deepnorm") return {};  // requires post-norm
     return {tiny_t2t("performer", normalizer, 8), tiny_t2t("softmax", normalizer, 8)};
   }
   static std::vector<T2tConfig> all(const std::string& normalizer) {

@@ -9,7 +9,7 @@ namespace {
 
 const std::vector<Ids> kSources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};  // the sources of translation_batch()
 
-// Makes a model in f64 whose weights make the next token depend on all earlier ones.
+// Returns an f64 model with such large weights that the next token depends on all earlier tokens.
 std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary = 11,
                                           const std::string& normalizer = "ln") {
   TransformerConfig config = tiny_config(normalizer);
@@ -20,7 +20,7 @@ std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary
   return model;
 }
 
-// Returns the log-probabilities of the token that follows eos, ids..., from a full pass over the sentence.
+// Returns the log-probabilities of the next token after eos and `ids`, from a full pass over the sentence.
 std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
   Ids input{kEos};
   input.insert(input.end(), ids.begin(), ids.end());
@@ -47,8 +47,8 @@ void expect_hypotheses(const std::vector<Hypothesis>& got, const std::vector<Hyp
   }
 }
 
-// Before each step, chooses the rows to continue: some twice and some not at all. Each step must give the logits of a
-// full forward pass.
+// Each step continues rows of the previous step once, twice or not at all. Its logits must equal those of a full
+// forward pass.
 void expect_full_forward_passes(const std::string& normalizer, Device device) {
   SCOPED_TRACE(normalizer + " on " + name(device));
   const auto model = random_model(1, 11, normalizer);
@@ -83,7 +83,7 @@ TEST(StepDecoder, EveryStepIsAFullForwardPass) {
     for (const Device device : devices()) expect_full_forward_passes(normalizer, device);
 }
 
-// Returns all hypotheses of at most `limit` tokens, best first.
+// Returns all hypotheses of 1 to `limit` tokens, best first.
 std::vector<Hypothesis> exhaustive(Transformer& model, const Ids& source, std::int64_t limit, double length_penalty) {
   std::vector<Hypothesis> all;
   struct Open {
@@ -118,14 +118,14 @@ TEST(BeamSearch, BEAM_3_BEAM_4_AWideBeamIsExhaustiveSearch) {
                                  .max_length_a = 0.5,
                                  .max_length_b = 1,
                                  .unk_penalty = std::numeric_limits<double>::infinity()});
-    EXPECT_EQ(got.size(), 39u);  // 3 + 9 + 27
+    EXPECT_EQ(got.size(), 39u);  // 3 + 9 + 27 hypotheses of 1, 2 and 3 tokens
     expect_hypotheses(got, want);
   }
 }
 
-// Runs fairseq's search for one sentence, with a full pass for every hypothesis. It keeps tokens and scores of `beam`
-// rows, takes the first step from only the first row, sorts candidates over all rows, and removes finished ones from
-// the first `beam`.
+// Searches as fairseq does, for one sentence and with a full pass for each hypothesis. Each step extends all rows by
+// one token and sorts these candidates. The best `beam` candidates without eos are the next rows; candidates with eos
+// are finished if they are among the first `beam`. The first step has only one row.
 std::vector<Hypothesis> reference_search(Transformer& model, const Ids& source, std::size_t beam, std::size_t limit) {
   std::vector<std::pair<double, Ids>> rows{{0, {}}};
   std::vector<Hypothesis> done;
@@ -167,7 +167,7 @@ TEST(BeamSearch, BEAM_1_BEAM_2_KeepsWhatFairseqKeeps) {
           .beam = std::int64_t(beam), .max_length_a = 1.2, .max_length_b = 2, .unk_penalty = 0.5};
       for (const Device device : devices()) {
         if (device != Device::cpu && seed > 3) continue;  // an emulated device is slow
-        SCOPED_TRACE(fmt::format("{} on {}", seed, name(device)));
+        SCOPED_TRACE(fmt::format("seed {} on {}", seed, name(device)));
         const auto there = model->copy(DType::f64, device);
         expect_hypotheses(search_one(as_transformer(*there, "the test"), source, options), want);
       }
@@ -191,7 +191,7 @@ TEST(BeamSearch, CandidatesAreTheFirstOfAllSorted) {
   constexpr std::int64_t kRows = 3;
   const DecodingOptions options{.unk_penalty = 0.1};
   for (unsigned seed = 0; seed < 50; ++seed) {
-    const std::int64_t V = seed % 2 == 0 ? 200 : 2000;  // 4 and 32 blocks of 64
+    const std::int64_t V = seed % 2 == 0 ? 200 : 2000;  // 4 and 32 blocks of 64 tokens
     const Tensor logits = randn({kRows, V}, seed);
     for (std::int64_t r = 0; r < kRows; ++r)  // makes the special tokens good candidates
       for (std::int64_t v : {kPad, kEos, kUnk}) logits.data<double>()[r * V + v] = 4;
@@ -231,7 +231,8 @@ void expect_lost(const std::vector<Hypothesis>& got) {
   ASSERT_EQ(got.size(), 1u);
   EXPECT_TRUE(got[0].ids.empty() && got[0].score == -std::numeric_limits<double>::infinity());
 }
-// A hypothesis with non-finite logits discards its whole sentence, since the rest of the beam would hide the fault.
+// If one hypothesis has non-finite logits, the whole sentence is discarded, since the rest of the beam would hide the
+// fault.
 TEST(BeamSearch, ADivergedModelGivesOneEmptyResult) {
   TransformerConfig config = random_model(1)->config();
   config.share_embeddings = "none";

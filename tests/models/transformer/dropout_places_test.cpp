@@ -1,5 +1,5 @@
-// Tests two effects of a Transformer's keys: each place of dropout has its own mask, and fixnorm divides the rows of
-// tables by their length.
+// Tests that each place with dropout in a Transformer has its own mask, and that fixnorm divides the rows of tables by
+// their lengths.
 #include "models/fold/model.h"
 #include "ops/scale_norm/scale_norm.h"
 #include "tests/models/spread.h"
@@ -8,10 +8,10 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr std::int64_t kBits = 64;  // number of compared bits of each mask
+constexpr std::int64_t kBits = 64;  // number of bits compared in each mask
 using Masks = std::map<std::string, std::vector<bool>>;
 
-// Returns which of the first kBits elements are zero: those that were dropped, if nothing else is zero.
+// Returns a mask of the zeros among the first kBits elements. These are the dropped elements if no other element is 0.
 std::vector<bool> zeros(const Tensor& t) {
   std::vector<bool> bits;
   for (double v : t.values<double>())
@@ -31,7 +31,7 @@ class DropoutPlaces : public ::testing::Test {
   }
 
   ForwardPass pass() { return {.tape = tape_, .dtype = DType::f64, .training = true, .seed = 1, .step = 1}; }
-  // Runs `body`, and returns the zeros in the result of the last operation `kind` that it records.
+  // Runs `body`. Returns a mask of the zeros in the result of the last operation named `kind` that `body` records.
   template <class Body>
   std::vector<bool> zeros_of(const char* kind, const Body& body) {
     std::vector<bool> found;
@@ -43,14 +43,14 @@ class DropoutPlaces : public ::testing::Test {
     return found;
   }
 
-  // Adds the mask of a residual sum whose stream is 0, so that it shows only the branch.
+  // Adds the mask of a residual sum. The stream is 0, so the sum shows only the branch.
   void add_sum(Sublayer& sublayer, Masks& masks) {
     const std::int64_t in = sublayer.out.weight.value.shape()[1];
     const Var branch = tape_.constant(randn({8, in}, 1)), x = tape_.constant(Tensor::zeros({8, 8}, DType::f64));
     masks[sublayer.name + ", sum"] = zeros(sublayer(x, rows_, pass(), [&](const Var&) { return branch; }).value());
   }
-  // Adds the masks of the attention probabilities and of the residual sum. With zero queries and keys and the identity
-  // as values, the attention's output equals its probabilities.
+  // Adds the masks of the attention probabilities and of the residual sum. Queries and keys are 0 and the values are
+  // the identity, so the attention's output equals its probabilities.
   void add_attention(AttentionBlock& block, Masks& masks) {
     const Tensor identity = Tensor::zeros({8, 8}, DType::f64);
     for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;
@@ -80,7 +80,7 @@ class DropoutPlaces : public ::testing::Test {
 TEST_F(DropoutPlaces, EachHasAMaskOfItsOwn) {
   const Sentences sentences{Tensor::of<std::int64_t>({8}, {4, 5, 6, 7, 8, 9, 10, 4}), Segments({4, 4})};
   TransformerConfig config = model_->config();
-  config.activation_dropout = 0;  // leaves only the embeddings' own dropout
+  config.activation_dropout = 0;  // now only the embeddings record "dropout"
   Transformer embedding(config, 1, DType::f64);
   Masks masks;
   Var memory;
@@ -108,7 +108,7 @@ TransformerConfig fixnorm_config(const std::string& share) {
   return config;
 }
 
-// Returns a copy without fixnorm, in whose tables each row is divided by its length here.
+// Returns a copy of the model without fixnorm. Each row of its tables has been divided by the row's length.
 std::unique_ptr<Transformer> divided(Transformer& model) {
   TransformerConfig config = model.config();
   config.fixnorm = false;
@@ -142,8 +142,8 @@ TEST(FixNorm, FN_1_IsTheModelWithDividedRows) {
   }
 }
 
-// The gradient of a shared table comes from both embeddings and from the output projection. Row 1 belongs to padding:
-// it gets a gradient only from its logit.
+// The gradient of a shared table comes from both embeddings and from the output projection. Row 1 belongs to the
+// padding token and gets a gradient only from its logit.
 TEST(FixNorm, FN_1_SN_2_Gradients) {
   Transformer model(fixnorm_config("all"), 1, DType::f64);
   randomize(model, 10);

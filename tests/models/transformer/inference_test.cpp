@@ -1,5 +1,5 @@
-// Tests that decoding with packed weights and with cached keys and values gives the logits of full forward passes on
-// the tape, on every device.
+// Tests that decoding with packed weights and with cached keys and values gives the same logits as full forward passes
+// on the tape, on every device.
 #include "models/transformer/inference.h"
 
 #include "tests/models/transformer/tiny_translation.h"
@@ -13,7 +13,7 @@ Tensor encoded_by_tape(Transformer& model, const TranslationBatch& batch) {
   return encoded(model, batch, pass);
 }
 
-// Makes a model in f64, with random weights and statistics from a training pass.
+// Returns an f64 model with random weights and with the statistics of one training pass.
 std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const TranslationBatch& batch) {
   auto model = std::make_unique<Transformer>(config, 1, DType::f64);
   randomize(*model, 10);
@@ -34,8 +34,8 @@ TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
   return config;
 }
 
-// Compares inference with the tape on each device. The tolerance allows for another order of sums, which is the only
-// difference.
+// Compares inference on each device with the tape. Only the order of summation differs, and the tolerance allows for
+// it.
 void expect_the_same(const TransformerConfig& config) {
   const TranslationBatch batch = translation_batch();
   const auto model = random_model(config, batch);
@@ -57,8 +57,8 @@ TEST(InferenceTransformer, IsTheModelWithEveryNormalizer) {
       if (info.name != "deepnorm" || !pre_norm) expect_the_same(config_for(info.name, pre_norm));
 }
 
-// 70 sentences have only 11 different tokens, so the first layer computes queries, keys and values once per token, for
-// 32 rows with padding.
+// The 70 sentences have only 11 different tokens, so the first layer computes queries, keys and values once for each
+// token, in 32 rows, most of which are padding.
 TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
   const std::int64_t sentences = 70;
   const Tensor source = random_ids({sentences * 3}, 11, 1), input = random_ids({sentences * 4}, 11, 2);
@@ -76,8 +76,8 @@ TEST(InferenceTransformer, IsTheModelWithEveryActivation) {
   }
 }
 
-// The configuration is one that folding can leave: an output projection with a bias, and affine maps at some sites.
-// With fixnorm, tables also have unit rows.
+// Folding can leave such a configuration: an output projection with a bias, and affine maps at some sites. With
+// fixnorm, the rows of the tables also have length 1.
 TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   TransformerConfig config = config_for("none", false);
   config.share_embeddings = "inputs";
@@ -93,10 +93,10 @@ TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   expect_the_same(config);
 }
 
-// In f32, each of a dozen sublayers rounds 24 times; we saw differences of 3e-6. In bf16, weights and operands of
-// products have 8 significant bits, and their errors of about 2^-9 each add up like a random walk. We saw 0.03 for
-// logits with a standard deviation of 1.6, and 0.05 on a device, where the stream is bf16, too. A mistake in the
-// computation would cause a far larger difference.
+// In f32, each of a dozen sublayers rounds 24 times; we saw differences of up to 3e-6. In bf16, weights and operands of
+// matrix products have 8 significant bits, and their errors of about 2^-9 each add up like a random walk. For logits
+// with a standard deviation of 1.6, we saw up to 0.03, and up to 0.05 on a device, where the stream is bf16, too. A
+// mistake in the computation would cause a far larger difference.
 TEST(InferenceTransformer, LowerPrecisionIsClose) {
   for (const char* normalizer : {"ln", "rmsnorm", "un", "none", "dyt"})
     for (bool pre_norm : {true, false}) {

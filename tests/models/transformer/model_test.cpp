@@ -16,10 +16,10 @@ namespace {
 // An independent forward pass from plain operations: pre-norm, one table of embeddings, gelu, and no dropout.
 class TransformerByHand {
  public:
-  // `values` has a model's parameters by name.
+  // `values` are the parameters of a model by name.
   TransformerByHand(const TransformerConfig& config, const NamedTensors& values) : config_(config), values_(values) {}
 
-  // Returns the loss summed over the tokens of `target`. Ids are [tokens].
+  // Returns the loss, summed over the tokens of `target`. All ids are [tokens].
   double loss(const Tensor& source, const Segments& sources, const Tensor& input, const Segments& inputs,
               const Tensor& target, double label_smoothing) {
     const Var memory = stack("encoder", config_.encoder_layers, source, sources, nullptr, sources);
@@ -95,16 +95,16 @@ TEST(Transformer, RowsComputedAreTokens) {
     if (node.name() == std::string("linear")) ++products[y.shape().without(-1).elements()];
   });
   tape.backward(model.loss(batch, {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
-  // The 12 source tokens are rows of four products of self-attention, two of the feed-forward block, and the keys and
-  // values of cross-attention. The 9 target tokens are rows of four products of self-attention, two of cross-attention,
-  // two of the feed-forward block, and the output projection.
+  // Eight products have 12 rows, one for each source token: four products in self-attention, two in the feed-forward
+  // block, and the keys and values of cross-attention. Nine products have 9 rows, one for each target token: four
+  // products in self-attention, two in cross-attention, two in the feed-forward block, and the output projection.
   EXPECT_EQ(products, (std::map<std::int64_t, int>{{12, 8}, {9, 9}}));
 }
 
-// If a normalizer uses only a row or only a sentence, the logits of a sentence do not depend on the other sentences of
-// the batch. With our own products on the device they are bit-identical. On the CPU, libraries add in an order that
-// depends on the number of rows, and instancenorm magnifies the rounding errors up to a hundredfold for sentences of
-// two tokens.
+// If the statistics of a normalizer cover only a row or only a sentence, the logits of a sentence do not depend on the
+// other sentences of the batch. On the device, where the matrix products are ours, the logits are bit-identical. On the
+// CPU, libraries add in an order that depends on the number of rows, and instancenorm magnifies these rounding errors
+// up to a hundredfold for sentences of two tokens.
 TEST(Transformer, OtherSentencesChangeNothing) {
   for (const char* normalizer : {"ln", "rmsnorm", "instancenorm"})
     for (const Device device : devices())

@@ -1,5 +1,5 @@
-// Makes random Transformers for property tests of folding: random sizes, kinds, weights and sentences, and gains over
-// six orders of magnitude.
+// Random Transformers for property tests of folding: random sizes, kinds, weights and sentences, and gains over six
+// orders of magnitude.
 #pragma once
 #include <rapidcheck.h>
 
@@ -36,8 +36,9 @@ inline TranslationBatch random_batch() {
   return {source, input, input.ids};
 }
 
-// Sets |A| of channel c of a site to about 10^decades[c], and B to the order of 10^levels[c]. If there is a running
-// variance, changes it as far as eps allows, and the gain by the remaining factor. Otherwise changes only the gain.
+// Sets |A| of each channel c to about 10^decades[c], and multiplies the bias by 10^levels[c]. If there is a running
+// variance, changes the variance as far as eps allows, and the gain by the remaining factor. Otherwise changes only the
+// gain.
 inline void set_gains(Normalizer& norm, const std::vector<double>& decades, const std::vector<double>& levels) {
   Tensor variance, gain, bias;
   for (auto&& [name, tensor] : norm.state()) {
@@ -66,9 +67,9 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
   if (bias.defined()) change(bias, [&](std::size_t c, double b) { return b * std::pow(10, levels[c]); });
 }
 
-// Draws gains from 1e-3 to 1e3. Values nevertheless stay in the range of f32, since we divide the weights of the linear
-// layers that read a site, column by column, by 10^level, the order of magnitude of the site's channels. With pre-norm,
-// 10^level is the gain. With post-norm, where the stream passes one gain after another, we draw levels, and each gain
+// Draws gains from 1e-3 to 1e3. The level of a channel is log10 of the order of magnitude of its values after the site.
+// To keep values in the range of f32, we divide each weight column that reads a channel by 10^level. With pre-norm,
+// 10^level is the gain. With post-norm, the stream passes one gain after another, so we draw levels, and each gain
 // leads from one level to the next.
 inline void randomize_gains(Transformer& model, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -107,11 +108,12 @@ inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& 
   return model;
 }
 
-// Estimates how much more the logits change than the numbers from which they are computed. In f64, multiplies every
-// parameter and statistic and every element of every operation's result by 1 + d or 1 - d at random, and divides the
-// largest change of a logit by the largest logit and by d. Returns the maximum of three draws. Changing only parameters
-// would not be enough: equal tokens would change alike, so that the differences of their attention scores, which may be
-// much smaller than the scores, would keep their relative accuracy. Rounding errors differ from row to row.
+// Estimates by which factor the relative change of the logits exceeds that of the numbers from which they are computed.
+// In f64, multiplies each parameter, each statistic and each element of each operation's result by 1 + d or 1 - d at
+// random. Divides the largest change of a logit by the largest logit and by d. Returns the maximum of three draws.
+// Changing only the parameters would not be enough, since rounding errors differ from row to row. Equal tokens would
+// change alike, so the differences between their attention scores, which may be much smaller than the scores, would
+// keep their relative accuracy.
 inline double condition_number(Transformer& model, const TranslationBatch& batch, double d) {
   std::mt19937_64 random(1);
   const auto change = [&](const Tensor& t) {
@@ -139,8 +141,9 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
 // number of terms in the longest sum. A computed sum of n products is the exact sum for weights with relative errors of
 // at most n u, which differ from row to row. Folding rounds W diag(A) once more, and the map at the site rounds three
 // times. So both models differ from the exact logits as if their numbers had relative errors of at most e = (n + 4) u.
-// The condition number says how much more the logits change than the numbers. In f32 it is measured for changes of e,
-// since logits need not be linear in them, and in f64 for 1e-9, which is far above f64's own rounding.
+// The condition number is the factor from these errors to those of the logits. In f32 it is measured with changes of e,
+// since the logits need not be linear in them. In f64 it is measured with changes of 1e-9, far above the rounding of
+// f64 itself.
 inline double folding_tolerance(Transformer& model, const TranslationBatch& batch, DType dtype) {
   const double u =
       (dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon())) /

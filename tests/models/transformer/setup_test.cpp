@@ -18,8 +18,8 @@ TransformerConfig iwslt(std::int64_t source, std::int64_t target) {
   return config;
 }
 
-// Counts the parameters of fairseq's transformer_iwslt_de_en: first pre-norm with one shared table, then post-norm with
-// separate vocabularies.
+// Checks the numbers of parameters of fairseq's transformer_iwslt_de_en: pre-norm with one shared table, and post-norm
+// with separate vocabularies.
 TEST(TransformerSetup, HasFairseqsNumberOfParameters) {
   const auto count = [](const TransformerConfig& config) { return Transformer(config, 1).parameter_count(); };
   EXPECT_EQ(count(iwslt(10152, 10152)), 36743168);
@@ -91,8 +91,8 @@ TEST(TransformerSetup, BeginsAsFairseqDoes) {
   EXPECT_GT(spread(table).greatest, 4.2 * std::sqrt(1. / 512));  // about one of 40,000 normal numbers is larger
 }
 
-// Returns the ratio of our weights to those that fairseq's initialization draws for the same name and seed. All
-// elements must have the same ratio.
+// Returns the ratio of our weights to those that fairseq's initialization draws for the same name and seed. Checks that
+// all elements have this ratio.
 double factor(Transformer& model, Transformer& fairseq, const std::string& name) {
   const std::vector<double> ours = model.values().at(name).values<double>(),
                             theirs = fairseq.values().at(name).values<double>();
@@ -131,7 +131,7 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
   EXPECT_EQ(spread(tfixup.values().at("encoder.layers.2.fc1.bias")).greatest, 0);
 }
 
-// The bounds treat [q; k; v] and [k; v] as one matrix each: sqrt(6 / (4 width)) and sqrt(6 / (3 width)).
+// Xavier's bounds treat [q; k; v] and [k; v] as one matrix each: sqrt(6 / (4 width)) and sqrt(6 / (3 width)).
 TEST(TransformerSetup, XavierTakesPackedMatrices) {
   TransformerConfig config = tiny_config("none");
   Transformer fairseq(config, 1, DType::f64);

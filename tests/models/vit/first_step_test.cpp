@@ -1,12 +1,13 @@
-// Tests how much the first step of SGD changes the output of a model without normalizers. "Transformers without
-// normalization" requires a change of Theta(eta) for the rate eta, whatever the depth; T-Fixup should achieve that.
+// Tests how much the first step of SGD changes the output of a model without normalizers. According to the report
+// "Transformers without normalization", this change should be Theta(eta) for a learning rate eta at every depth, and
+// T-Fixup should achieve this.
 #include "tests/models/vit/tiny_vit.h"
 
 namespace foldgrad::testing {
 namespace {
 
-// Returns |f' - f| / eta, where f are the logits of 16 images, and f' are those after one step of rate eta. The step
-// updates the parameters of all blocks, with or without their biases.
+// Returns |f' - f| / eta, where f are the logits of 16 images before a step with learning rate eta, and f' are the
+// logits after it. The step updates the parameters of all blocks, with or without their biases.
 double change_by_a_step(const std::string& initialization, std::int64_t layers, double eta, bool biases) {
   VitConfig config = tiny_vit("none");
   config.image_size = 8, config.width = 32, config.ffn_width = 64, config.layers = layers;
@@ -28,19 +29,19 @@ double change_by_a_step(const std::string& initialization, std::int64_t layers, 
   return std::sqrt(squares);
 }
 
-// With T-Fixup we measured 10.3, 9.6 and 9.5 for 6, 12 and 24 layers; with PyTorch's initial values, 2,312, 9,509 and
+// With T-Fixup, we measured 10.3, 9.6 and 9.5 for 6, 12 and 24 layers; with PyTorch's initial values, 2,312, 9,509 and
 // 203,600.
 TEST(VitFirstStep, IsProportionalToTheRateWithTFixupWhateverTheDepth) {
   const double six = change_by_a_step("tfixup", 6, 1e-5, /*biases=*/false);
-  EXPECT_NEAR(change_by_a_step("tfixup", 6, 1e-3, false) / six, 1, 0.01) << "the rate";
+  EXPECT_NEAR(change_by_a_step("tfixup", 6, 1e-3, false) / six, 1, 0.01) << "at a rate of 1e-3";
   for (const std::int64_t layers : {12, 24})
     EXPECT_NEAR(change_by_a_step("tfixup", layers, 1e-5, false) / six, 1, 0.1) << layers << " layers";
   const double otherwise = change_by_a_step("pytorch", 6, 1e-5, false);
   EXPECT_GT(change_by_a_step("pytorch", 24, 1e-5, false) / otherwise, 20);
 }
 
-// The argument for T-Fixup does not cover biases. The biases of each block change the output by the same amount, so the
-// change grows in proportion to the depth. We measured 480, 909 and 1,989 for 6, 12 and 24 layers.
+// The argument for T-Fixup does not cover biases. The biases of each block change the output by about the same amount,
+// so the change grows in proportion to the depth. We measured 480, 909 and 1,989 for 6, 12 and 24 layers.
 TEST(VitFirstStep, GrowsWithTheDepthByTheBiases) {
   const double six = change_by_a_step("tfixup", 6, 1e-5, /*biases=*/true);
   EXPECT_NEAR(change_by_a_step("tfixup", 24, 1e-5, true) / six, 4, 1);

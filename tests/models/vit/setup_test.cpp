@@ -18,8 +18,8 @@ VitConfig with_mean(std::int64_t width, std::int64_t ffn_width, std::int64_t hea
   return config;
 }
 
-// The multiplications are counted by hand, with width d, T tokens and m = ffn_width: T (4 d^2 + 2 d m) + 2 T^2 d for
-// each layer, 64 48 d for the patches, and 10 d for the head.
+// We count the multiplications by hand, for width d, T tokens and m = ffn_width: T (4 d^2 + 2 d m) + 2 T^2 d for each
+// layer, 64 * 48 d for the patches, and 10 d for the head.
 TEST(VitSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
   const auto without_norms = [](VitConfig config) {
     config.normalizer = "none";
@@ -124,7 +124,7 @@ TEST(VitSetup, TFixupScalesByTheNumberOfLayers) {
   }
 }
 
-// The class token comes first, then 8 x 8 tokens. Columns and rows have 24 frequencies each.
+// The class token comes first, then 8 x 8 image tokens. Columns and rows are encoded with 24 frequencies each.
 TEST(VitSetup, VIT_3_SinusoidalPositionsTellColumnsAndRows) {
   const Tensor positions = begun("pytorch", "v_out_ffn", "sinusoidal")("pos_embed").to(DType::f64);
   ASSERT_EQ(positions.shape(), (Shape{1, 65, 96}));
@@ -139,7 +139,7 @@ TEST(VitSetup, VIT_3_SinusoidalPositionsTellColumnsAndRows) {
                                    std::cos((row + 2) * f)};
         for (int part = 0; part < 4; ++part)
           EXPECT_NEAR(at(token, 24 * part + i), expected[part], 1e-6)
-              << token << ", " << 24 * part + i;  // the positions are f32
+              << "token " << token << ", channel " << 24 * part + i;  // the positions are f32
       }
 }
 
@@ -147,7 +147,7 @@ TEST(VitSetup, DeepNormScalesValuesOutputsAndFeedForward) {
   VitConfig config = tiny_vit("deepnorm", /*pre_norm=*/false);
   config.width = 96, config.ffn_width = 192, config.layers = 8;
   const NamedTensors p = Vit(config, 1).values();
-  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4, since the model has only an encoder
+  const double gain = std::pow(64, -0.25);  // (8 N)^(-1/4) for an encoder of N = 8 layers without a decoder
   const Tensor& qkv = p.at("blocks.3.attn.qkv.weight");
   expect_normal(qkv.slice(0, 192), 0.02);
   for (const Tensor& t : {qkv.slice(192, 288), p.at("blocks.7.attn.proj.weight"), p.at("blocks.0.mlp.fc1.weight")})

@@ -1,4 +1,4 @@
-// Tests statistics of each layer during training, and its exact gradient.
+// Tests the statistics of each layer during training, progress lines, and the comparison with exact gradients.
 #include "train/analyses/layer_statistics.h"
 
 #include <cmath>
@@ -23,8 +23,8 @@ TEST(LayerStatistics, GradientNormsByLayer) {
 }
 
 TEST(LayerStatistics, ArithmeticOverGeometricMeanOfAWindow) {
-  // The channels have the windows (1, 4), (3, 3) and (0, 5). Their ratios are 2.5 / 2 and 1; the third channel does not
-  // count, since its geometric mean is 0.
+  // The three channels have the windows (1, 4), (3, 3) and (0, 5). The first two have the ratios 2.5 / 2 and 1. The
+  // third does not count, since its geometric mean is 0.
   const auto un = make_normalizer("un", {{"window", "2"}}, "norm", 3);
   EXPECT_FALSE(am_over_gm(un->diagnostics().window));
   un->state().at("win_sq").copy_from(Tensor::of<float>({2, 3}, {1, 3, 0, 4, 3, 5}));
@@ -34,16 +34,16 @@ TEST(LayerStatistics, ArithmeticOverGeometricMeanOfAWindow) {
   EXPECT_FALSE(am_over_gm({}));
 }
 
-// The statistics show the windows of channels 0, 2, 4 and 6 of nine. The window of channel c has the mean squares c + 1
-// and 4 (c + 1).
+// The statistics contain four of the nine windows: those of channels 0, 2, 4 and 6. Channel c's window holds the mean
+// squares c + 1 and 4 (c + 1).
 TEST(LayerStatistics, WindowsOfSomeChannelsAndWhatIsClamped) {
   const auto un = make_normalizer("un", {{"window", "2"}, {"rescale", "backward"}}, "norm", 9);
   std::vector<float> window;
   for (float factor : {1.f, 4.f})
     for (int c = 0; c < 9; ++c) window.push_back(factor * float(c + 1));
   un->state().at("win_sq").copy_from(Tensor::of({2, 9}, window));
-  // GM = 2 (c + 1), so r is clamped to 5 for c = 0 and to 1/5 for c = 1, and is within these limits for all other
-  // channels.
+  // GM = 2 (c + 1). So r is clamped to 5 in channel 0 and to 1/5 in channel 1; the other channels are within these
+  // limits.
   un->state().at("run_var").copy_from(Tensor::of<float>({9}, {0.01, 400, 6, 8, 10, 12, 14, 16, 18}));
   const auto site = [&] { return normalizer_statistics({un.get()}).at("norm"); };
   EXPECT_EQ(site().at("clamped"), 0) << "r is 1 up to iteration 4000";
@@ -111,20 +111,20 @@ double product(const Tensor& a, const Tensor& b) {
 class Pass {
  public:
   static constexpr std::int64_t kRows = 5, kChannels = 3;
-  static constexpr std::int64_t kCounted = 4;  // number of leading rows; the last row is padding
+  static constexpr std::int64_t kCounted = 4;  // the last row is padding
 
   Pass(const std::string& name, const std::map<std::string, std::string>& options)
       : norm_(make_normalizer(name, options, "norm", kChannels, DType::f64)) {
     for (Parameter* p : norm_->parameters()) p->value.copy_from(randn({kChannels}, 7, 1, 1));
   }
 
-  // Returns an input whose mean squares rise with the steps in the first two channels and fall in the third.
+  // Returns an input whose mean squares rise with `step` in the first two channels and fall in the third.
   Tensor x(int step) const {
     const Tensor x = randn({kRows, kChannels}, 11);
     for (std::int64_t i = 0; i < x.size(); ++i) x.data<double>()[i] *= std::pow(i % kChannels == 2 ? 0.8 : 1.3, step);
     return x;
   }
-  // Returns a gradient that is zero at padding.
+  // Returns a gradient that is zero in the padding row.
   Tensor dy(int step) const {
     const Tensor dy = randn({kRows, kChannels}, unsigned(20 + step));
     for (std::int64_t i = 0; i < dy.size(); ++i)
@@ -137,7 +137,7 @@ class Pass {
     tape.backward(norm_->apply(in, context()), dy(step));
     return tape.grad(in);
   }
-  // Returns the gradient of sum dy y by central differences, from the state before the pass.
+  // Returns the gradient of sum(dy y) by central differences. Every forward pass starts from the same state.
   Tensor exact(int step) {
     const NamedTensors before = norm_->snapshot();
     const Tensor gradient = Tensor::empty({kRows, kChannels}, DType::f64), weights = dy(step);
@@ -175,13 +175,13 @@ struct Case {
   bool estimate;          // true if dx is not the exact gradient
 };
 
-// Here central differences are accurate to about 1e-9.
+// Central differences are accurate to about 1e-9 here.
 TEST(ExactGradient, CosineAndNormsAreThoseOfCentralDifferences) {
   const std::vector<Case> cases = {
       {"un", {{"warmup", "1"}, {"window", "2"}}, 2. / 3, true},
       {"un", {{"warmup", "1"}, {"window", "3"}, {"forward_average", "none"}}, -1, true},
-      // An average of two entries, q and the previous q, is below q exactly if the previous q is. So the result is the
-      // same as for the geometric mean.
+      // The average of two entries, q and the previous q, is below q exactly if the previous q is below q. This also
+      // holds for the geometric mean, so lambda_below_1 is the same.
       {"un", {{"warmup", "1"}, {"window", "2"}, {"forward_average", "arithmetic"}}, 2. / 3, true},
       {"un", {{"warmup", "100"}, {"window", "2"}}, -1, false},
       {"mabn", {{"warmup", "1"}}, 2. / 3, true},

@@ -8,8 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The expected numbers are repr() of the statistic and the pvalue that scipy.stats.normaltest of SciPy 1.17.1 returns
-// for these samples.
+// scipy.stats.normaltest of SciPy 1.17.1 computed k2 and p for these samples. They are printed with repr().
 TEST(Normality, IsThatOfSciPy) {
   std::vector<double> cubes, waves;
   for (int i = 0; i < 20; ++i) cubes.push_back((i * 7 % 20) * (i * 7 % 20) / 16.0);
@@ -28,7 +27,7 @@ TEST(Normality, IsThatOfSciPy) {
   for (const auto& [sample, k2, p] : rows) {
     const Normality got = normality_of(sample);
     EXPECT_NEAR(got.k2, k2, 1e-12 * k2) << sample.size();
-    // The relative error of exp(-k2/2) is k2/2 times that of k2.
+    // p = exp(-k2/2), so its relative error is k2/2 times the relative error of k2.
     EXPECT_NEAR(got.p, p, 1e-12 * p * (1 + k2)) << sample.size();
   }
   EXPECT_TRUE(std::isnan(normality_of(std::vector<double>(9, 2.0)).p));
@@ -36,13 +35,12 @@ TEST(Normality, IsThatOfSciPy) {
             "a normality test needs at least 8 values, got 7");
 }
 
-// With windows of 20 to 150 entries, 94 % to 95 % of the channels of pure noise pass the test. SciPy gave these
-// percentages for 4,000 channels each.
+// In SciPy, 94 % to 95 % of 4,000 channels of pure noise pass the test, for each of these window lengths.
 TEST(Pnac, OfNoiseIsThatOfTheTestItself) {
   for (const std::int64_t window : {20, 32, 50, 150}) {
     const std::vector<double> noise = pnac_of_noise(window + 1, 4000, window);
     ASSERT_EQ(noise.size(), 2u);
-    // The tolerance is three standard deviations plus the rounding of these percentages.
+    // The tolerance is three standard deviations plus the rounding of SciPy's percentages.
     for (const double percent : noise) EXPECT_NEAR(percent, 94.5, 1.5) << window;
     EXPECT_EQ(noise, pnac_of_noise(window + 1, 4000, window));
   }

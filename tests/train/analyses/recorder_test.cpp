@@ -50,7 +50,7 @@ std::string normalizer_of(const std::string& site) { return site.substr(0, site.
 
 void expect_near(const std::vector<float>& got, const std::vector<double>& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
-  for (std::size_t c = 0; c < want.size(); ++c)  // the file contains f32
+  for (std::size_t c = 0; c < want.size(); ++c)  // the file stores f32
     EXPECT_NEAR(got[c], want[c], 1e-6 * std::abs(want[c]) + 1e-9) << what << " of channel " << c;
 }
 
@@ -68,7 +68,7 @@ class RecorderTest : public FileTest {
     }
     return Recorder(all, phases, files_ / "statistics");
   }
-  // Makes an update with `batches` batches, in which every normalizer takes part.
+  // Runs update `n` with `batches` batches. Each batch passes through every normalizer.
   void update(Recorder& r, std::int64_t n, Device device = Device::cpu, const std::vector<double>& x = kX,
               int batches = 1) {
     r.begin(n);
@@ -100,7 +100,7 @@ TEST_F(RecorderTest, HasWhatIsDefinedForEveryNormalizer) {
       expect_near(s.q, q, s.site + ".q");
       const bool of_batch = normalizer_of(s.site) == "un" || normalizer_of(s.site) == "qmbn";
       EXPECT_EQ(s.flag, of_batch ? std::vector<std::uint8_t>(kChannels, 0) : std::vector<std::uint8_t>());
-      expect_near(s.var_hat, of_batch ? q : std::vector<double>(), s.site + ".var_hat");  // un is in its warm-up
+      expect_near(s.var_hat, of_batch ? q : std::vector<double>(), s.site + ".var_hat");  // un warms up
     }
     const std::vector<double> G = gradient_statistics(by_rms);
     for (int i : {0, 1}) {
@@ -178,7 +178,7 @@ TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {
             Lines{path() + ": is not a recording of this run's model; its earlier values are lost"});
   EXPECT_EQ(recorder({"qmbn"}, {{"end", 2, 4}}).resume(2),
             Lines{path("end") + ": is missing, so the recording up to update 2 is lost"});
-  // Resuming before the phase removes the file.
+  // Resuming from an update before the phase removes the file.
   Recorder r = recorder({"qmbn"}, {{"begin", 1, 4}});
   EXPECT_EQ(r.resume(0), Lines());
   r.save();

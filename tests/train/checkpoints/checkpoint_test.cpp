@@ -18,7 +18,7 @@ std::vector<std::string> names_in(const std::string& directory) {
 using Checkpoint = FileTest;
 using Digest = FileTest;
 
-TEST_F(Digest, IsTheOneOfTheStandard) {  // FIPS 180-4, the example "abc"
+TEST_F(Digest, IsTheOneOfTheStandard) {  // the example "abc" of FIPS 180-4
   const std::string abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   EXPECT_EQ(sha256("abc"), abc);
   write("f", "abc");
@@ -50,8 +50,8 @@ TEST_F(Checkpoint, KeepsTheLastOnesAndTheBest) {
   EXPECT_EQ(bytes("BEST"), "step-00000002\n");
 }
 
-// After step 20 the run was rolled back to step 10, the best one so far. When later steps are saved, BEST still names
-// step 20, or contains nonsense. If the best step has no checkpoint, BEST is removed.
+// After a rollback from step 20 to step 10, step 10 is the best again. The next save must correct BEST, whether it
+// still names step 20 or contains nonsense. If the best step has no checkpoint, the save must remove BEST.
 TEST_F(Checkpoint, NamesTheBestAgainAfterARollBack) {
   for (std::int64_t step : {10, 20}) save_checkpoint(files_.path(), contents_of_step(step), {.best = step});
   save_checkpoint(files_.path(), contents_of_step(15), {.keep = 1, .best = 10});

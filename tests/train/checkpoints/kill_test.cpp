@@ -1,5 +1,6 @@
-// Makes each file operation of a save fail, or kills the process there. This program replaces functions of libc, so
-// that the code under test, including std::filesystem, runs unchanged.
+// Tests that a save that fails or is killed leaves a valid checkpoint. The tests make each file operation of the save
+// fail, or kill the process there. For this, the test program replaces functions of libc; the code under test,
+// including std::filesystem, is unchanged.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,8 +30,8 @@ struct Fault {
   bool on = false;
 } fault;
 
-// Paths of files whose bytes, and of directories whose entries, have not been flushed to the disk. Updated only while
-// `tracked`.
+// The files and directories that have changed since they were last flushed to the disk. Updated only while `tracked` is
+// true.
 struct Unsynced {
   bool tracked = false;
   std::map<int, std::string> opened;
@@ -49,7 +50,7 @@ struct Unsynced {
   }
 } unsynced;
 
-bool can_exchange = true;  // the file system can swap two names
+bool can_exchange = true;  // if false, renameat2() cannot swap two names
 
 bool fails_here() {
   if (!fault.on || fault.count++ != fault.at) return false;
@@ -83,7 +84,7 @@ int open(const char* path, int flags, ...) {
   }
   return descriptor;
 }
-int fsync(int descriptor) {  // the tests do not crash the machine, so there is no need to wait for the disk
+int fsync(int descriptor) {  // does not wait for the disk, since the tests do not crash the machine
   if (fails_here()) return -1;
   if (unsynced.tracked) unsynced.paths.erase(unsynced.opened[descriptor]);
   return 0;
@@ -118,7 +119,7 @@ void arm(long at, int error) { fault = {at, error, 0, true}; }
 
 SaveOptions options_of(std::int64_t step) { return {.keep = 2, .best = step}; }
 
-// Saves two checkpoints before the save under test.
+// Saves the checkpoints of steps 1 and 2, which exist before the save under test.
 void prepare(const TemporaryDirectory& directory) {
   for (std::int64_t step : {1, 2}) save_checkpoint(directory.path(), contents_of_step(step), options_of(step));
 }
@@ -132,8 +133,8 @@ long operations_of_save(std::int64_t step) {
   return fault.count;
 }
 
-// Checks that the newest checkpoint loads without warnings, and that it is step 2, the last one of prepare(), or
-// `step`.
+// Checks that the newest checkpoint loads without warnings, and that its step is either 2, the last step that prepare()
+// saved, or `step`.
 void check_newest(const TemporaryDirectory& directory, std::int64_t step, long at) {
   const NewestCheckpoint newest = load_newest_checkpoint(directory.path());
   const std::int64_t got = newest.contents.step;
@@ -213,7 +214,7 @@ TEST(CheckpointSync, FilesAreOnTheDiskBeforeTheyAreNamed) {
   EXPECT_EQ(unsynced.paths, std::set<std::string>());
 }
 
-// Saves step 3, the next one, or step 2 again.
+// The save under test saves step 3, the next step, or step 2 again.
 INSTANTIATE_TEST_SUITE_P(Steps, CheckpointFaults, ::testing::Values(3, 2),
                          [](const auto& info) { return info.param == 3 ? "Next" : "Again"; });
 

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Returns a model after some training passes, so that buffers differ from their initial values.
+// Returns a model after three forward passes in training mode, so that its buffers differ from their initial values.
 std::unique_ptr<Transformer> used_model(const TransformerConfig& config) {
   auto model = std::make_unique<Transformer>(config, 3);
   randomize(*model, 5);
@@ -45,7 +45,7 @@ TEST_F(ModelDirectory, ComesBackBitForBit) {
   }
 }
 
-// Models that version 0.3 and earlier wrote have no counter of skips in a row.
+// Models of version 0.3 and earlier lack the number of consecutive skips. They must still load.
 TEST_F(ModelDirectory, MayLackTheCounterOfSkipsInARow) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"hold_on_skip", "1"}};
@@ -89,7 +89,7 @@ TEST_F(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   EXPECT_TRUE(same_bits(loaded->values(), tensors));
 }
 
-// The vocabulary is a sparse file of 1 TiB, which would take hours to copy.
+// The vocabulary is a sparse file of 1 TiB. Copying it would take hours, so its size must be checked first.
 TEST_F(ModelDirectory, TakesNoVocabularyThatCannotBeOne) {
   const std::string vocabulary = files_ / "vocabulary", file = vocabulary + "/vocabulary.json";
   write("vocabulary/vocabulary.json", "{}");
@@ -109,7 +109,7 @@ TEST_F(ModelDirectory, RefusesAManifestThatIsABrokenLink) {
             manifest + ": cannot be opened: Too many levels of symbolic links");
 }
 
-// The files of a loaded model may change before their digests are taken.
+// A model's files may change after the model is loaded and before their digests are computed.
 TEST_F(ModelDirectory, HasNoDigestsOfAFileThatCannotBeRead) {
   const std::string at = files_ / "m", model = at + "/model.safetensors";
   write_model_directory(at, *used_model(tiny_config()));

@@ -1,5 +1,5 @@
-// NaN and infinity must be rejected when a model is loaded or written, reported where they arise, and shown by commands
-// that inspect.
+// Tests that NaN and infinity are rejected when a model is loaded or written, that errors name the operation that
+// computes them first, and that `inspect` and `verify` report them.
 #include <limits>
 #include <set>
 
@@ -14,8 +14,8 @@ namespace foldgrad::testing {
 namespace {
 
 struct Command {
-  std::string arguments, output;  // output: a file that must not exist after a rejection
-  bool may_look = false;          // has the option --allow-non-finite
+  std::string arguments, output;  // `output` is a file that must not exist after a rejection
+  bool may_look = false;          // the command has the option --allow-non-finite
 };
 
 const std::vector<Command> kCommandsOfModels{
@@ -65,7 +65,8 @@ TEST_F(NonFiniteNumbers, AreRefusedByEveryCommandThatLoadsAModel) {
                "@m/norm_state.safetensors: tensor encoder.layer_norm.run_var must be finite, got inf at [3]");
 }
 
-// The counter of iterations selects the slot of the window that the next iteration overwrites.
+// The iteration counter selects the window entry that the next iteration overwrites, so an invalid counter could select
+// memory outside the window.
 TEST_F(NonFiniteNumbers, ACounterOutsideItsRangeIsRefusedLikewise) {
   auto state = read_safetensors(files_ / "m/norm_state.safetensors").tensors;
   for (const std::int64_t count : {std::numeric_limits<std::int64_t>::max(), std::int64_t(-1)}) {
@@ -106,8 +107,8 @@ TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
 }
 
 // Every command whose help mentions a model directory must be tested in this file. `inspect` and `verify` are tested
-// above. `classify` and `generate` need models of images and of text; their own tests check results that are not
-// finite.
+// above. `classify` and `generate` need an image model and a language model; their own test files check results that
+// are not finite.
 TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
   std::set<std::string> tested{"inspect", "verify", "classify", "generate"}, loading;
   for (const Command& command : kCommandsOfModels)
@@ -158,7 +159,7 @@ TEST_F(NonFiniteNumbers, AreNotResumedFrom) {
             "r/step-1: tensor w must be finite, got nan at [1, 0]");
 }
 
-// Adam takes the root of these means, which is NaN if a mean is negative.
+// Adam computes the square roots of these means, and the root of a negative mean is NaN.
 TEST_F(NonFiniteNumbers, NegativeMeansOfSquaredGradientsAreNotResumedFrom) {
   CheckpointContents c;
   c.optimizer = {{"exp_avg.w", Tensor::of<float>({2}, {0, -1})}, {"exp_avg_sq.w", Tensor::of<float>({2}, {0, -0.5f})}};

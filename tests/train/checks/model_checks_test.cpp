@@ -1,4 +1,4 @@
-// Every check of `foldgrad verify` passes for a sound model and fails for one with the matching fault.
+// Tests that every check of `foldgrad verify` passes for sound models and finds its kind of fault.
 #include "train/checks/model_checks.h"
 
 #include <cmath>
@@ -64,8 +64,8 @@ TEST(ModelChecks, PassForSoundModels) {
     }
 }
 
-// A fault in the fold, of the f32 or of the f64 model, fails only the checks that use this fold. A fault in the model
-// itself fails the check of its windows.
+// A wrong fold of the f32 model fails only the check in f32, and a wrong fold of the f64 model fails only the two
+// checks in f64. A model with impossible windows fails the check of its windows.
 TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
   const auto exact = used_un();
   const auto failed = [&](DType broken, double change) {
@@ -133,7 +133,7 @@ TEST(ModelChecks, OtherSentencesThatChangeOneSentenceAreFound) {
     for (std::int64_t s = 0; s < examples_in(batch); ++s) EXPECT_EQ(outcome(s, factor), Outcome::failed) << s << factor;
 }
 
-// y = x. The backward pass multiplies by a factor and skips the elements in [begin, end).
+// y = x, with a wrong gradient: dx is 0 in [begin, end), and factor * dy elsewhere.
 struct WrongNode {
   double factor;
   std::int64_t begin, end;
@@ -161,7 +161,7 @@ TEST(ModelChecks, WrongGradientsAreFound) {
   for (double factor : {0.999, 1.001, -1.0, 0.0, double(NAN)}) EXPECT_EQ(outcome(factor), Outcome::failed) << factor;
 }
 
-// The loss is 100 + 1e-8 sum x^2. So its gradients are about 1e-8, and its rounding error is about 1e-14.
+// The loss is 100 + 1e-8 sum x^2, so its gradients are about 1e-8, and its rounding error is about 1e-14.
 TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
   Parameter x{"x", randn({400}, 1)};
   const auto outcome = [&](double factor, std::int64_t begin, std::int64_t end) {
@@ -174,11 +174,12 @@ TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
   EXPECT_EQ(outcome(1, 0, 0), Outcome::passed);
   EXPECT_EQ(outcome(1.5, 0, 0), Outcome::failed);
   for (std::int64_t begin : {0, 100, 200})
-    EXPECT_EQ(outcome(1, begin, begin + 200), Outcome::failed) << "half of the gradient is missing from " << begin;
+    EXPECT_EQ(outcome(1, begin, begin + 200), Outcome::failed)
+        << "half of the gradient is 0, starting at element " << begin;
 }
 
-// The loss is x + 1.5e6 x^3 at 0. The error of the longest step, 1e-5, is 1.5 times the allowed error, and the error of
-// the next step only 0.015 times.
+// The loss is x + 1.5e6 x^3 at x = 0, so a central difference with step h has the error 1.5e6 h^2. With the longest
+// step, 1e-5, this is 1.5 times the tolerance; with the next step, 1e-6, it is only 0.015 times the tolerance.
 TEST(ModelChecks, AShorterStepDecidesWhereTheLongestSeesCurvature) {
   Parameter x{"x", Tensor::zeros({1}, DType::f64)};
   const LossOf loss = [&](Tape& tape) {
@@ -220,11 +221,11 @@ TEST(Certificate, TellsOfAWrongFold) {
   const auto wrong = difference(0.1);
   EXPECT_GT(wrong.at(""), 1e-4);
   EXPECT_GT(wrong.at("encoder.layers.0.final_layer_norm"), 1e-3);
-  EXPECT_LE(wrong.at("encoder.layers.0.self_attn_layer_norm"), 5e-6);  // precedes the fault
+  EXPECT_LE(wrong.at("encoder.layers.0.self_attn_layer_norm"), 5e-6);  // this site precedes the fault
 }
 
-// If all results of a model are zero, the results of its folded form may still be rounding errors. The relative
-// difference is then 1, not infinity.
+// If all results of a model are 0, the results of the folded model may still be tiny rounding errors. The relative
+// difference must then be 1, not infinity.
 TEST(Certificate, HasNumbersAlone) {
   EXPECT_EQ(difference(Tensor::full({2}, 1e-9, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 1);
   EXPECT_EQ(difference(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 0);

@@ -1,4 +1,4 @@
-// The checks of the normalizers' windows pass for the state after training, and fail if the state is changed.
+// Tests that the checks of normalizers' windows pass for states that training can produce, and fail for other states.
 #include <cmath>
 #include <functional>
 #include <random>
@@ -36,7 +36,7 @@ TEST(WindowChecks, StatisticsThatWindowsDoNotBearOutAreFound) {
     set_state(*model, buffer, change);
     return check_windows(model->normalizers()).outcome;
   };
-  EXPECT_EQ(outcome("win_sq", [](double v) { return 3 * v; }), Outcome::passed);  // possible after a rise
+  EXPECT_EQ(outcome("win_sq", [](double v) { return 3 * v; }), Outcome::passed);  // possible if mean squares have risen
   EXPECT_EQ(outcome("win_sq", [](double v) { return 20 * v; }), Outcome::failed);
   EXPECT_EQ(outcome("win_sq", [](double v) { return -v; }), Outcome::failed);
   EXPECT_EQ(outcome("run_var", [](double v) { return v / 20; }), Outcome::failed);
@@ -68,8 +68,9 @@ TEST(WindowChecks, WindowsThatAreNotFullAreSkipped) {
   }
 }
 
-// One channel has the window (1, 1, 1, 100), and the other 99 have only ones. With these windows only the test with the
-// pooled threshold, which the released code uses, fires on a replay.
+// A replayed statistic equals the window entry that it replaces. One channel has the window (1, 1, 1, 100), and the
+// other 99 channels have windows of ones. With these windows, only the pooled test, which the released code uses, fires
+// on a replay.
 TEST(WindowChecks, UN_18_ATestThatFiresOnAReplayIsFound) {
   for (const char* granularity : {"channel", "layer_any", "layer_sum", "pooled"}) {
     OwnedNormalizers sites;

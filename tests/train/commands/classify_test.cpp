@@ -24,13 +24,13 @@ class ClassifyCommand : public ModelProgram {
     write_bytes(files_ / "a.bin", records);
   }
 
-  // Returns a record of CIFAR whose planes depend on `seed`.
+  // Returns a CIFAR record with the bytes `labels` and with colour planes that depend on `seed`.
   static std::string record(const std::string& labels, int seed) {
     std::string planes(3 * 32 * 32, '\0');
     for (std::size_t i = 0; i < planes.size(); ++i) planes[i] = char(i * std::size_t(seed + 3) / 7 % 256);
     return labels + planes;
   }
-  // Returns the model's probability of each class for a picture, by the definition of the softmax.
+  // Returns the model's probability of each class for a picture, computed by the definition of the softmax.
   std::map<std::string, double> probabilities(const Picture& picture) {
     const Tensor images = Tensor::of<std::uint8_t>({1, 4, 4, 3}, square(picture, 4).pixels);
     const std::vector<double> z = inference_logits(*vit_, {{"images", images}}, DType::f32).values<double>();
@@ -47,7 +47,7 @@ class ClassifyCommand : public ModelProgram {
         picture.pixels[p * 3 + c] = std::uint8_t(record[record.size() - 3072 + c * 1024 + p]);
     return picture;
   }
-  // Checks that the answer has the five most likely classes, in order.
+  // Checks that the answer lists the five most likely classes, the most likely one first.
   void expect_answer(const json& answer, const std::string& image, const Picture& picture) {
     EXPECT_EQ(answer.at("image"), image);
     std::map<std::string, double> rest = probabilities(picture);
@@ -86,8 +86,8 @@ TEST_F(ClassifyCommand, TellsTheLikeliestClassesOfRecords) {
   EXPECT_EQ(output("classify @v @a.bin:2 @a.bin:0"), lines);
 }
 
-// Images are classified in batches of 128. Records of CIFAR-100 are recognized by their size, and pictures may have any
-// size.
+// The command classifies images in batches of 128. It recognizes records of CIFAR-100 by their size, and takes pictures
+// of any size.
 TEST_F(ClassifyCommand, ManyImagesComeInTheirOrder) {
   std::string records, samples(7 * 9 * 3, '\0');
   for (int i = 0; i < 130; ++i) records += record(std::string(1, char(i % 7)), i);
@@ -129,7 +129,7 @@ TEST_F(ClassifyCommand, Errors) {
   expect_error("classify @v @a.bin:x", 3, "@a.bin:x: cannot be opened: No such file or directory");
   write_bytes(files_ / "seven.bin", record("\x07", 1));
   expect_error("classify @v @seven.bin", 3, "@seven.bin: record 0, byte 0: a label must be below 7, got 7");
-  // If one image cannot be read, nothing is printed about the others.
+  // If one image cannot be read, the command prints nothing about the other images.
   EXPECT_EQ(run("classify @v @a.bin @absent.png").out, "");
   expect_error("classify @m @a.bin", 4, "@m: must be a model that classifies images, but this is a transformer");
   expect_error("classify @no @a.bin", 4, "@no: there is no such file or directory");

@@ -155,7 +155,7 @@ TEST_F(DataCommand, CountsOfDrawnImagesAreNamedByTheirOptions) {
   }
 }
 
-// The published archive is too large for a test; train/data/fetch_test.cpp unpacks a small one.
+// The published archive is too large for a test; tests/train/data/fetch_test.cpp unpacks a small archive.
 TEST_F(DataCommand, ImagesThatAreNotThePublishedOnesAreNotReplaced) {
   write("root/cifar-100-binary/train.bin", "mine");
   expect_error("data fetch cifar100 --data-dir @root", 3,

@@ -1,4 +1,4 @@
-// Checks that every command that computes gives the same result on a device as on the CPU.
+// Tests that every command that computes gives the same result on a GPU, or an emulated one, as on the CPU.
 #include "engine/device.h"
 
 #include "engine/files/safetensors.h"
@@ -27,8 +27,8 @@ TEST_F(Devices, Translate) {
     EXPECT_GT(want.size(), 20u);
     EXPECT_EQ(output("translate @m <@in.de --device " + device() + options), want);
   }
-  // Random logits with a standard deviation of 1 differ by more than the rounding errors of bf16, so it chooses the
-  // same tokens.
+  // The differences between a step's logits are larger than the rounding errors of bf16, so decoding in bf16 chooses
+  // the same tokens.
   EXPECT_EQ(output("translate @m <@in.de --beam 1 --dtype bf16 --device " + device()),
             output("translate @m <@in.de --beam 1 --device cpu"));
 }
@@ -36,7 +36,7 @@ TEST_F(Devices, Translate) {
 TEST_F(Devices, Eval) {
   const json want = parsed(std::string("eval @m --json --device cpu") + kText),
              got = parsed(std::string("eval @m --json --hypotheses @own --device ") + device() + kText);
-  EXPECT_NEAR(got["loss"], want["loss"], 1e-5 * want["loss"].get<double>());  // f32 sums in another order
+  EXPECT_NEAR(got["loss"], want["loss"], 1e-5 * want["loss"].get<double>());  // the f32 sums are in another order
   for (const char* same : {"sentences", "target_tokens", "tokenized_bleu", "sacrebleu", "chrf", "exact_match"})
     EXPECT_EQ(got[same], want[same]) << same;
   EXPECT_EQ(read_bytes(files_ / "own"), output("translate @m <@in.de --device cpu"));
@@ -58,7 +58,8 @@ TEST_F(Devices, Run) {
 
 TEST_F(Devices, FoldAndVerify) {
   TransformerConfig config = model_->config();
-  // max_positions = 5 limits inputs to three tokens, since numerical derivatives of the loss take many passes.
+  // `verify` computes numerical derivatives of the loss, which take many forward passes. So the model is tiny, and
+  // max_positions = 5 limits its inputs to three tokens.
   config.max_positions = 5, config.width = 4, config.ffn_width = 6;
   Transformer small(config, 3);
   randomize(small, 5, 0.6);
@@ -87,7 +88,7 @@ TEST_F(Devices, Recalibrate) {
                      got = load_transformer(files_ / ("r_" + device()))->state(), before = model_->state();
   std::size_t moved = 0;
   for (const auto& [name, tensor] : want) {
-    EXPECT_TRUE(close(got.at(name), tensor, 1e-5)) << name;  // f32 sums in another order
+    EXPECT_TRUE(close(got.at(name), tensor, 1e-5)) << name;  // the f32 sums are in another order
     moved += !identical(tensor, before.at(name));
   }
   EXPECT_GT(moved, 7u);
@@ -107,7 +108,7 @@ TEST_F(Devices, AreRefusedByEveryCommandWhereTheyAreMissing) {
 }
 
 TEST_F(Devices, TheSecondOne) {
-  if (cuda_devices() < 2) GTEST_SKIP() << "there is one";
+  if (cuda_devices() < 2) GTEST_SKIP() << "there is only one device";
   EXPECT_EQ(output("translate @m <@in.de --device " + device() + ":1"), output("translate @m <@in.de --device cpu"));
 }
 
@@ -121,7 +122,7 @@ TEST_F(Devices, DefaultIsTheCpuWhereThereIsNoGpu) {
 
 struct DeviceRun {
   const char* name;
-  std::string config, eval;  // eval: options of that command
+  std::string config, eval;  // eval: options of the command `eval`
   bool classifies = false;
 };
 const DeviceRun kDeviceRuns[] = {{"text", kTinyConfig, " --split valid --beam 1"},
@@ -163,7 +164,7 @@ class RunDevices : public AnyFamilyRun, public ::testing::WithParamInterface<Dev
 };
 
 // Each device sums in its own order, which hardly changes f32 results. In bf16, with 8 significant bits, such a sum may
-// round to the neighbouring number. Saved values are f32 in both cases.
+// round to a neighbouring number. Checkpoints contain f32 values in both cases.
 TEST_P(RunDevices, TrainEvalAndAnswer) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   expect_near(losses_on(device(), "bf16"), losses_on("cpu", "bf16"), 0.05);
@@ -175,7 +176,7 @@ TEST_P(RunDevices, TrainEvalAndAnswer) {
     }
   expect_near(losses_on(device(), "f32"), losses_on("cpu", "f32"), 1e-4);
   expect_near(answers_on(device(), "f32cpu"), answers_on("cpu", "f32cpu"), 1e-4);
-  // Text depends on the gaps between logits, which are larger than rounding errors.
+  // The differences between logits are larger than rounding errors, so the devices generate the same text.
   const auto text_on = [&](const std::string& where) {
     return std::string(GetParam().name) == "gpt"
                ? output("generate @f32cpu --temperature 0 --length 30 --device " + where)

@@ -1,5 +1,5 @@
 // Tests the command export. ONNX's own library checks the files (tests/onnx/onnx_check.py);
-// tests/python/onnxruntime_test.py compares their results.
+// tests/python/onnxruntime_test.py compares the results of running them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/wait.h>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kFiles[] = {"encoder_model", "decoder_model", "decoder_with_past_model"};
 
-// Returns the output of onnx_check.py for each file, or fails. Returns nothing if no Python has onnx.
+// Runs onnx_check.py, which must accept all files, and returns its output for each file. Returns an empty vector if no
+// Python has onnx.
 std::vector<std::string> checked(const std::vector<std::string>& paths) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out";
@@ -34,7 +35,7 @@ std::vector<std::string> checked(const std::vector<std::string>& paths) {
   return texts;
 }
 
-// Returns the operators of a file, from the output of onnx_check.py.
+// Returns the names of a file's operators. `text` is the output of onnx_check.py for the file.
 std::set<std::string> operators(const std::string& text) {
   std::set<std::string> names;
   for (const std::string& line : lines_of(text))
@@ -42,7 +43,7 @@ std::set<std::string> operators(const std::string& text) {
   return names;
 }
 
-constexpr const char* kNoOnnx = "there is no onnx to check the files; FOLDGRAD_PYTHON must name a Python that has it";
+constexpr const char* kNoOnnx = "without onnx, files cannot be checked; FOLDGRAD_PYTHON must name a Python that has it";
 
 class ExportCommand : public ProgramFiles {
  protected:
@@ -99,8 +100,8 @@ TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
                      "operator "));
 }
 
-// The folded files contain no operator of a normalizer, and otherwise the same operators as with `none`. A normalizer
-// that is not folded is a single operator if ONNX has one.
+// The files of a folded model must have the same inputs, outputs and operators as those of a model without normalizers.
+// In the files of a model with layer normalization, LayerNormalization is a single operator.
 TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
   for (bool pre_norm : {true, false}) {
     TransformerConfig config = tiny_config("un", pre_norm);
@@ -126,8 +127,8 @@ TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
       EXPECT_EQ(text, texts[std::size(kFiles) + i]);
       EXPECT_EQ(operators(texts[2 * std::size(kFiles) + i]).count("LayerNormalization"), 1u);
       if (i > 0) continue;
-      // Mul is used for the embeddings, the positions and the queries. Add is used for 6 linear layers, the positions
-      // (2), attention's bias and the sums of 2 sublayers.
+      // In the encoder, Mul scales the embeddings, masks the positions and scales the queries. Add occurs in 6 linear
+      // layers, the positions (2), attention's bias and 2 residual connections.
       EXPECT_TRUE(contains(text, "operator Mul 3\n"));
       EXPECT_TRUE(contains(text, "operator Add 11\n"));
     }
@@ -172,7 +173,7 @@ TEST_F(ExportCommand, Refuses) {
   expect_error("export @un -o @taken", 3, "@taken: cannot be created: Not a directory");
 }
 
-// The table takes 2 GiB of address space, but its memory is never accessed.
+// The table takes 2 GiB of address space, but no memory, since it is never accessed.
 TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
   OnnxFile graph("encoder");
   graph.initializer("small", Tensor::zeros({2}, DType::f32));

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// Runs commands on @model, a model after six training passes.
+// Runs commands on @model, a model after six forward passes in training mode.
 class UsedModel : public ProgramFiles {
  protected:
   UsedModel() {

@@ -14,7 +14,7 @@ class GenerateCommand : public ModelProgram {
  protected:
   GenerateCommand() { write("g", TextVocabulary::characters("ab \u00e9\n")); }
 
-  // Writes a model with this vocabulary. If `leaning` is a token, the bias `by` is added to its logit.
+  // Writes a model with this vocabulary to @`name`. If `leaning` is a token, the bias of its logit is `by`.
   void write(const std::string& name, const TextVocabulary& vocabulary, std::int64_t leaning = -1, float by = 0) {
     GptConfig config = tiny_gpt("un");
     config.vocabulary = vocabulary.size(), config.tied = false, config.output_bias = true;
@@ -41,7 +41,7 @@ TEST_F(GenerateCommand, WritesTheTokensThatAreDrawn) {
             want("\u00e9 ab", 30, {.temperature = 0}));
   EXPECT_EQ(generated("@g --length 40 --temperature 1.5 --top-k 4 --seed 7"),
             want("\n", 40, {.temperature = 1.5, .top_k = 4, .seed = 7}));
-  EXPECT_EQ(generated("@g --prompt 'ab ab ab ab'"), want("ab ab ab ab", 500, {}));  // longer than the context
+  EXPECT_EQ(generated("@g --prompt 'ab ab ab ab'"), want("ab ab ab ab", 500, {}));  // the text exceeds the context
 }
 
 TEST_F(GenerateCommand, TakesThePromptFromAFileOrStandardInputWithoutTheNewlineAtItsEnd) {
@@ -73,7 +73,7 @@ TEST_F(GenerateCommand, OfSeveralTextsTheFirstIsThatOfOneAlone) {
   EXPECT_TRUE(contains(all, "\n--- 3 of 3 ---\nab"));
 }
 
-// Characters that span several tokens, and invalid ones, must look the same whether they are streamed or printed at
+// Characters that span several tokens, and invalid UTF-8, must look the same whether a text is streamed or printed at
 // once.
 TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
   write("unknown", TextVocabulary::characters("ab"), TextVocabulary::kUnknown, 99);
@@ -88,7 +88,8 @@ TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
 
 TEST_F(GenerateCommand, Errors) {
   expect_error("generate @g --prompt 'ab\u00e8'", 2, "--prompt: the vocabulary has no character \"\u00e8\"");
-  // Unknown tokens are decoded to U+FFFD, so a prompt that contains it is rejected, too.
+  // The command prints unknown tokens as U+FFFD, but U+FFFD in a prompt is not an unknown token. It is rejected like
+  // any other character that the vocabulary lacks.
   expect_error("generate @g --prompt '\ufffd'", 2, "--prompt: the vocabulary has no character \"\ufffd\"");
   expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt is not UTF-8 at byte 2");
   write_bytes(files_ / "p", "a\xff");

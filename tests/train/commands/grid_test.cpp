@@ -1,4 +1,4 @@
-// Tests foldgrad grid with runs of five updates.
+// Tests foldgrad grid with small runs.
 #include "train/config/grid.h"
 
 #include <sys/file.h>
@@ -40,7 +40,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
   EXPECT_EQ(bytes("out/grid.md"), first.out);
   ASSERT_EQ(train("alone", "--set train.lr=2e-2 --set norm.un.window=4 --set train.seed=2").exit_code, 0);
   expect_same_numbers("alone", "out/M-=-4/seed-2", "step-00000005");
-  // A training that was killed is resumed; one that has finished is left unchanged.
+  // The grid resumes a run that was killed, and leaves finished runs unchanged.
   std::filesystem::remove_all(files_ / "out/M-=-4/seed-1");
   ASSERT_EQ(train("out/M-=-4/seed-1", "--set train.lr=2e-2 --set norm.un.window=4 --set train.steps=3").exit_code, 0);
   const std::string log = bytes("out/M-=-4/seed-1/log.jsonl");
@@ -55,7 +55,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
     EXPECT_EQ(events(ended, "start").size(), 1u) << ended;
 }
 
-// The tables are written while runs are still training. An interrupted run does not count as ended.
+// The grid writes its tables while some runs are still training. An interrupted run does not count as ended.
 TEST_F(GridRuns, TablesFollowTheRuns) {
   write_grid("[cells.short]\n[cells.wide]\ntrain.steps = 100000000\noutput.log_every = 1\n");
   SpawnedProgram program(words("out >/dev/null 2>&1"));
@@ -68,8 +68,8 @@ TEST_F(GridRuns, TablesFollowTheRuns) {
   EXPECT_TRUE(contains(bytes("out/grid.md"), "not ended"));
 }
 
-// A second SIGTERM, like SIGKILL, may end the grid before it has passed a signal on. The training must end all the
-// same.
+// SIGKILL, or a second SIGTERM, may end the grid before it has passed the signal on to its training process. This
+// process must end nevertheless.
 TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
   write_grid("[set]\ntrain.steps = 20000\n");
   for (const bool kill : {false, true}) {
@@ -84,7 +84,7 @@ TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
     }
     program.send(kill ? SIGKILL : SIGTERM);
     EXPECT_EQ(program.end_signal(), kill ? SIGKILL : SIGTERM);
-    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // waits for the end of the training, which releases the lock
+    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // waits until the training process ends and thereby releases the lock
     ::close(lock);
     EXPECT_FALSE(contains(bytes(out + "/all/seed-1/log.jsonl"), "{\"event\":\"end\""));
   }
@@ -105,7 +105,7 @@ TEST_F(GridRuns, CellsThatCannotRunAreSaidAndEachIsTriedBeforeAnotherSeed) {
   }
 }
 
-// The other cells would read the same data.
+// If the data of a cell are missing, the grid ends: the other cells would read the same data.
 TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
   write_grid("[set]\ndata.directory = \"nowhere\"\n[cells.a]\n[cells.b]\n");
   const ProgramResult r = grid();
@@ -118,7 +118,8 @@ TEST_F(GridRuns, EndAtTheFirstWhoseDataAreMissing) {
 
 TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   write_grid("[set]\ntrain.steps = 20000\n");
-  // Without close_range(), inherited files would exceed the limit of four open files already in the loader.
+  // With a limit of four open files, the grid starts, but cannot start a run. Inherited files count too, so the test
+  // closes them; otherwise the loader would already fail.
   SpawnedProgram none(
       words("none >/dev/null 2>@err"), [] { close_range(3, ~0u, 0); }, "prlimit --nofile=4:4");
   EXPECT_EQ(none.exit_code(), 1);
@@ -132,7 +133,7 @@ TEST_F(GridRuns, RunsThatCannotStartOrAreKilledSayWhy) {
   EXPECT_TRUE(contains(bytes("err"), "out/all/seed-1: was ended by signal 9 (Killed)")) << bytes("err");
 }
 
-// A training that has been suspended is continued, so that it can save and end.
+// A grid that is stopped continues a suspended training process, so that this process can save a checkpoint and end.
 TEST_F(GridRuns, EndWhereATrainingStandsStill) {
   write_grid("[set]\ntrain.steps = 100000000\n");
   SpawnedProgram program(words("out >/dev/null 2>&1"));

@@ -40,7 +40,7 @@ TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
     const NamedTensors got = read_safetensors(files_ / "out").tensors;
     EXPECT_TRUE(identical(tokens_of(got.at("logits"), masks.at("input_mask")), logits));
     EXPECT_TRUE(identical(tokens_of(got.at("memory"), masks.at("source_mask")), memory));
-    for (const auto& [name, t] : got)  // zero where the mask is 0
+    for (const auto& [name, t] : got)  // results are 0 where the mask is 0
       EXPECT_EQ(
           std::ranges::count(t.values<float>(), 0.f) / t.shape()[2],
           std::ranges::count(masks.at(name == "logits" ? "input_mask" : "source_mask").values<std::uint8_t>(), 0));
@@ -50,7 +50,8 @@ TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
   EXPECT_EQ(output("run @m --input @in --output @out"),
             files_ / "out" + ": logits f32 [3, 6, 16] on cpu, memory f32 [3, 7, 8] on cpu\n");
 
-  // These masks equal the implied masks, so the result is the same. Other masks change it. Ids may be i32.
+  // `masked` contains the masks that the command would otherwise derive from the ids, so the results are the same. Its
+  // source ids are i32. In the last input, a source mask of ones changes the logits.
   NamedTensors masked = padded_;
   masked["source"] = source.to(DType::i32);
   expect_those(masked, padded_);
@@ -101,8 +102,8 @@ TEST_F(InspectCommand, ShowsAModel) {
     EXPECT_TRUE(contains(text, part));
 }
 
-// With width 8, feed-forward width 12 and 16 words, fc1 has 12 x 8 weights and 12 biases, and the table that source and
-// target share has 16 x 8 weights.
+// The model has width 8, feed-forward width 12 and 16 words in each language. So fc1 has 12 x 8 weights and 12 biases,
+// and each table of embeddings has 16 x 8 weights.
 TEST_F(InspectCommand, ShowsLayers) {
   const json all = parsed("inspect --layers --json @m");
   std::int64_t parameters = 0;
@@ -115,7 +116,7 @@ TEST_F(InspectCommand, ShowsLayers) {
   EXPECT_EQ(layers["encoder.embed_tokens"]["parameters"], 16 * 8);
   EXPECT_EQ(layers["encoder.layers.0.ffn"]["parameters"], 2 * 12 * 8 + 12 + 8);
   EXPECT_EQ(layers["encoder.layers.0.ffn"]["flop_per_row"], 2 * (2 * 12 * 8));
-  EXPECT_EQ(layers["decoder.output_projection"]["parameters"], 0);  // the table is counted in encoder.embed_tokens
+  EXPECT_EQ(layers["decoder.output_projection"]["parameters"], 0);  // its table is counted in decoder.embed_tokens
   EXPECT_EQ(layers["decoder.output_projection"]["flop_per_row"], 2 * 16 * 8);
   EXPECT_EQ(layers["decoder.output_projection"]["result"][1], 16);
   const std::string text = output("inspect @m --layers");

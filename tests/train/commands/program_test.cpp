@@ -154,7 +154,7 @@ TEST(Program, CompletesWhatIsTyped) {
            std::pair("train --set data.lowercase=", "data.lowercase=false\ndata.lowercase=true\n"),
            std::pair("train --set norm.name=cen", "norm.name=centernorm\n"),
            std::pair("train --set norm.un.wa", "norm.un.warmup=\n"),
-           std::pair("fold --out tra", ""),  // names of files are not completed
+           std::pair("fold --out tra", ""),  // file names are not completed
            std::pair("train --out tra", ""),
            std::pair("train --out x --tf", "--tf32\n"),
            std::pair("train --tf32 con", ""),
@@ -222,7 +222,7 @@ TEST(Docs, TheReadmesProgramIsAnExample) {
   EXPECT_GE(lines, 8u);
 }
 
-// Returns the commands in the first cells of a table: "| `fold`, `verify` | ...".
+// Returns the commands that docs/commands.md lists in the first column of its table: "| `fold`, `verify` | ...".
 std::set<std::string> documented_commands() {
   std::set<std::string> commands;
   bool table = false;

@@ -14,7 +14,7 @@ class RecalibrateCommand : public ModelProgram {
   std::vector<double> statistic(const std::string& directory, const std::string& name) {
     return load_transformer(directory)->state().at(name).to(DType::f64).values<double>();
   }
-  // Computes the mean and the unbiased variance of the first encoder normalizer's input: sqrt(width) E[id] + position.
+  // Returns the mean and the unbiased variance of the first encoder normalizer's input, sqrt(width) E[id] + position.
   std::map<std::string, std::vector<double>> first_site() {
     const Tensor table = model_->source_table().value, places = sinusoidal_table(16, 8, DType::f64);
     std::vector<std::vector<double>> rows;
@@ -38,8 +38,9 @@ class RecalibrateCommand : public ModelProgram {
   }
 };
 
-// The input of the first normalizer, which consists of embeddings, depends on no statistic. After k passes over one
-// batch with statistic b, a running average that began at s is alpha^k s + (1 - alpha^k) b. The text is one batch.
+// The first normalizer's input consists of embeddings, so it does not depend on running statistics. The text is one
+// batch. If the batch has the statistic b, k passes change a running average from s to alpha^k s + (1 - alpha^k) b;
+// alpha is 0.9.
 TEST_F(RecalibrateCommand, AveragesTheStatisticsOfTheTextAndLeavesAllElse) {
   EXPECT_EQ(output(std::string("recalibrate @m -o @r") + kText),
             filled("@r: recomputed the statistics of @m over 1 batches\n"));
@@ -81,9 +82,11 @@ TEST_F(AverageCommand, AveragesWeightsAndStatistics) {
   EXPECT_EQ(output("average @m @other -o @a"), filled("@a: the average of 2 models\n  @m\n  @other\n"));
   const auto a = load_transformer(files_ / "a");
   const auto state = a->state();
-  EXPECT_EQ(state.at("encoder.layer_norm.run_var").values<float>(), std::vector<float>(8, 2));           // of 1 and 3
-  EXPECT_EQ(state.at("encoder.layer_norm.win_sq").values<float>(), std::vector<float>(4 * 8, 1.5f));     // of 0 and 3
-  EXPECT_EQ(state.at("encoder.layer_norm.iters").values<std::int64_t>(), std::vector<std::int64_t>{2});  // of 0 and 5
+  // In the two models, the variances are 1 and 3, the window entries 0 and 3, and the counters 0 and 5. The mean of
+  // counters is rounded down.
+  EXPECT_EQ(state.at("encoder.layer_norm.run_var").values<float>(), std::vector<float>(8, 2));
+  EXPECT_EQ(state.at("encoder.layer_norm.win_sq").values<float>(), std::vector<float>(4 * 8, 1.5f));
+  EXPECT_EQ(state.at("encoder.layer_norm.iters").values<std::int64_t>(), std::vector<std::int64_t>{2});
   const auto mean = a->values(), x = model_->values(), y = other.values();
   for (const auto& [name, tensor] : mean)
     for (std::int64_t i = 0; i < tensor.size(); ++i)

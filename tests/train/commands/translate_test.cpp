@@ -33,7 +33,7 @@ TEST_F(TranslateCommand, KeepsOrderAndEmptyLinesInWhateverBatches) {
   const std::vector<std::string> lines = lines_of(all);
   EXPECT_EQ(translated("\ufeffein zwei"), lines[0] + "\n");
   EXPECT_EQ(translated("\nein zwei\n \t\n\nzwei\r\n\n"), "\n" + lines[0] + "\n\n\n" + lines[2] + "\n\n");
-  // All of these are invisible, but the last three contain words for str.split().
+  // All of these lines are blank, but for Python's str.split() the last three contain words.
   for (const char* blank : {"\u00a0", "\u3000", "\u200b", "\ufeff \u200e", "\x01"})
     EXPECT_EQ(translated(std::string("ein zwei\n") + blank + "\n"), lines[0] + "\n\n") << blank;
 }
@@ -90,24 +90,24 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   EXPECT_NEAR(all["chrf"], 100, 1e-9);
   EXPECT_EQ(all["sacrebleu_signature"], "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
   EXPECT_EQ(read_bytes(files_ / "hypotheses"), read_bytes(files_ / "own.en"));
-  // The reference loss is computed in other batches, of at most 13 tokens.
+  // The test computes the loss again, in other batches, of at most 13 tokens.
   EncodedPairs pairs;
   for (const std::string& line : lines_of(kSource)) pairs.source.push_back(vocabulary_.encode_source(line));
   for (const std::string& line : lines_of(bytes("own.en"))) pairs.target.push_back(vocabulary_.encode_target(line));
   Batches batches(pairs, {.max_tokens = 13, .multiple = 1, .shuffle = false});
   const ValidationLoss loss = validation_loss(*model_, batches);
   EXPECT_EQ(all["target_tokens"], loss.target_tokens);
-  EXPECT_NEAR(all["loss"], loss.loss, 1e-5 * loss.loss);  // f32 sums in another order
+  EXPECT_NEAR(all["loss"], loss.loss, 1e-5 * loss.loss);  // the f32 sums are in another order
   EXPECT_NEAR(all["perplexity"], std::exp(all["loss"].get<double>()), 1e-9);
   const std::string text = output("eval @m --source @in.de --reference @own.en");
   for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
     EXPECT_TRUE(contains(text, part));
-  // Relative file names are looked up in --data-dir.
+  // The command looks up relative file names in --data-dir.
   EXPECT_EQ(parsed("eval @m --data-dir @ --source in.de --reference own.en --json --max-tokens 20")["loss"],
             all["loss"]);
 }
 
-// The references are shorter, so that exchanging hypotheses and references changes precisions and lengths.
+// The references are shorter than the hypotheses, so exchanging the two would change the scores.
 TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
   const Lines hypotheses = lines_of(translated(kSource));
   Lines references;
@@ -148,7 +148,7 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
       "@text: has no no.de; data.directory = \"text\" is below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
 }
 
-// Without --data-dir, eval reads the data below the data_root in the run's env.json.
+// Without --data-dir, eval reads the data below the directory that the run's env.json calls data_root.
 TEST_F(EvalCommand, FindsTheDataWhereTheRunHadThem) {
   write_run();
   const std::string here = fmt::format(R"({{"data_root": "{}"}})", files_.path());

@@ -84,7 +84,7 @@ TEST(VerifyTraces, OneWrongValueIsFound) {
   expect_difference("pn_0", "y", 1, [](Tensor& t) { t.data<double>()[0] = std::nan(""); });
 }
 
-// The first difference shows the mistake; the largest one may be its consequence.
+// The report contains the first difference, which shows the mistake, and the largest one, which may be its consequence.
 TEST(VerifyTraces, FirstAndLargestDifference) {
   const Changed changed("un_paper_0", [](SafetensorsFile& f) {  // y is [30, 7, 7]
     double* y = f.tensors.at("y").data<double>();
@@ -99,7 +99,7 @@ TEST(VerifyTraces, FirstAndLargestDifference) {
   const nlohmann::json all = nlohmann::json::parse(json.out), differences = all["traces"][0]["differences"];
   EXPECT_EQ(all["agrees"], false);
   EXPECT_EQ(all["traces"][0]["agrees"], false);
-  EXPECT_EQ(differences["y"]["largest"], nullptr);  // a NaN differs infinitely
+  EXPECT_EQ(differences["y"]["largest"], nullptr);  // a NaN counts as an infinite difference, which JSON shows as null
   EXPECT_EQ(differences["y"]["step"], 21);
   const nlohmann::json first = differences["y"]["first"];
   EXPECT_EQ(first["step"], 4);
@@ -113,7 +113,8 @@ TEST(VerifyTraces, FirstAndLargestDifference) {
   EXPECT_TRUE(contains(r.out, " at step 21  ABOVE THE TOLERANCE first at step 4, [2, 5]: got "));
   EXPECT_TRUE(contains(r.out, ", want 0.25\n"));
   EXPECT_EQ(r.out.find("ABOVE"), r.out.find("ABOVE", r.out.find("  y "))) << "only y and skips differ:\n" << r.out;
-  EXPECT_EQ(difference_of(changed.replay(10), "y").first->step, 21) << "the tolerance decides what is first";
+  EXPECT_EQ(difference_of(changed.replay(10), "y").first->step, 21)
+      << "with a tolerance of 10, only the NaN in step 21 is a difference";
 }
 
 TEST(VerifyTraces, ToleranceDecides) {
@@ -173,7 +174,7 @@ TEST(VerifyTraces, MalformedMetadataIsAnError) {
                        "there is no normalizer \"lm\"; did you mean \"ln\"? There are: affine, bn"));
 }
 
-// A file that is not a trace does not prevent checks of the other files.
+// If some files are not traces, the other files are still checked.
 TEST(VerifyTraces, PrintsEachArrayAndNamesFilesThatAreNoTraces) {
   const ProgramResult r = run_program("verify-traces missing.safetensors README.md tests/golden/bn_0.safetensors");
   EXPECT_EQ(r.exit_code, 3);
@@ -185,7 +186,7 @@ TEST(VerifyTraces, PrintsEachArrayAndNamesFilesThatAreNoTraces) {
   EXPECT_EQ(r.err.substr(0, r.err.find('\n')),
             "error: missing.safetensors: cannot be opened: No such file or directory");
   EXPECT_TRUE(contains(r.err, "error: README.md: "));
-  // The same happens with contradicting options, which only the operation detects.
+  // The same is true if a trace has contradictory options, which only the operation itself detects.
   const Changed contradicting("un_paper_0", [](SafetensorsFile& f) {
     f.metadata["filtration"] = "1";
     f.metadata["forward_average"] = "none";

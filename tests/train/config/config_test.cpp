@@ -124,7 +124,7 @@ TEST(Config, AKeyOfAHundredThousandPartsIsAnErrorNotACrash) {
   EXPECT_EQ(text_keys(parse_config("", "a.toml", {"data.directory=" + path})).directory, path);
 }
 
-// Both ends of a range are allowed; values beyond them are rejected.
+// Both ends of a range are allowed; values outside it are rejected.
 TEST(Config, SizesHaveTwoEnds) {
   constexpr std::int64_t kMost = 2147483647;
   const std::tuple<const char*, std::int64_t, std::int64_t> rows[] = {
@@ -147,7 +147,7 @@ TEST(Config, TheDefaultsAreInTheirRanges) {
       help, "  every               Updates between validations: an integer of at least 1, updates (default 1000)\n"));
 }
 
-// Sets a key to any value of its type and range.
+// Sets a key to a random value of its type and range.
 struct Arbitrary {
   void operator()(std::int64_t& field, const ConfigKey& key) const {
     const std::int64_t v = *rc::gen::arbitrary<std::int64_t>();
@@ -179,7 +179,7 @@ struct Arbitrary {
   }
 };
 
-// Makes lengths and learning rates consistent.
+// Makes the learning rates consistent, and the warm-up shorter than the training.
 void fit(TrainConfig& t) {
   t.initial_lr = std::min(t.initial_lr, t.lr), t.minimum_lr = std::min(t.minimum_lr, t.lr);
   if (t.epochs > 0) t.warmup_epochs = std::min(t.warmup_epochs, t.epochs - 1);
@@ -221,23 +221,22 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
             "a.toml:3: there is no key model.patsh; did you mean model.patch?");
 }
 
-// For each family after the first, the help lists the keys that differ from the previous family, even if an earlier
-// family has the same values.
+// For each family after the first, the help lists a key only if its line differs from the line of the previous family.
 TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::string help = config_help(), header = "With model.family = \"cct\", these keys differ from those above:";
   const std::size_t at = help.find(header);
   ASSERT_NE(at, std::string::npos);
   const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);
-  // The help shows this default because ViT, the previous family, has another one. It does not matter that
-  // `transformer` has the same default.
+  // The help shows this default because ViT, the previous family, has another default. `transformer`, an earlier
+  // family, has the same default, but this does not matter.
   EXPECT_TRUE(contains(
       cct, "  attention_dropout   Dropout rate for attention probabilities: a number in [0, 1) (default 0.1)"));
   EXPECT_FALSE(contains(cct, "  batch "));
-  EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // the headers name the other families
+  EXPECT_EQ(help.find("  family "), help.rfind("  family "));  // the key is listed only once
   EXPECT_LT(help.find("  family "), at);
 }
 
-// Runs that began before the keys below existed can therefore be resumed.
+// At their defaults, the keys below do not enter the hash. So runs that began before these keys existed can be resumed.
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto keys = trajectory_keys(ExperimentConfig());
   for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics",
@@ -261,10 +260,10 @@ TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
   EXPECT_EQ(base.size(), 64u);
   EXPECT_EQ(hash("train.steps=9"), base);
   EXPECT_EQ(hash("output.keep=9"), base);
-  EXPECT_EQ(hash("norm.un.window=9"), base);  // un is not chosen
+  EXPECT_EQ(hash("norm.un.window=9"), base);  // the normalizer is ln
   EXPECT_NE(hash("train.seed=9"), base);
   EXPECT_NE(hash("norm.ln.eps=0.5"), base);
-  const auto keys = trajectory_keys(parse_config("", "a.toml", {"norm.name=un"}));  // with the keys of version 0.3
+  const auto keys = trajectory_keys(parse_config("", "a.toml", {"norm.name=un"}));  // has the keys of version 0.3
   EXPECT_EQ(keys.at("norm.mask"), "true");
   EXPECT_EQ(keys.at("norm.un.mask"), "\"valid\"");
   const ExperimentConfig cosine = parse_config("", "a.toml", {"train.schedule=cosine"}),

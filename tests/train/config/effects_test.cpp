@@ -1,5 +1,6 @@
-// Each row names a key of the configuration and the first numbers that change with it. The test compares two runs that
-// differ only in this key; all earlier numbers of the runs must be the same.
+// Tests the effect of every key of the configuration. Each row of kRows names a key and the first numbers of a run that
+// change with it. The test compares a run with the key and a run without it; all earlier numbers of the two runs must
+// be equal.
 #include "tests/train/runs/settings_run.h"
 #include "train/config/config.h"
 #include "train/tasks/translation/sentence_piece.h"
@@ -11,8 +12,8 @@ using Names = std::vector<std::string>;
 
 struct Row {
   const char* base;    // settings of both runs, added to those of kRunConfig
-  const char* change;  // settings of the second run; the first names the key
-  Names differs;       // the result of differences() for the two runs
+  const char* change;  // additional settings of the second run; the first one sets the key
+  Names differs;       // the expected result of differences() for the two runs
 };
 
 constexpr const char* kRunConfig = R"([model]
@@ -50,7 +51,7 @@ const std::vector<Row> kRows = {
     {"", "model.activation_dropout=0.4", {"loss 1"}},
     {"", "model.pre_norm=false", {"shapes"}},  // pre-norm has a normalizer after each stack
     {"", "model.activation=tanh", {"loss 1"}},
-    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // languages share a vocabulary only if they share a table
+    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // without shared embeddings, vocabularies are separate
     {kDictionaries, "model.share_embeddings=none", {"vocabulary"}},
     {"", "model.fixnorm=true", {"loss 1"}},
     {"", "model.initialization=xavier", {"loss 1"}},
@@ -88,12 +89,12 @@ const std::vector<Row> kRows = {
     {"", "train.beta1=0.8", {"moments 1"}},
     {"", "train.beta2=0.9", {"moments 1"}},
     {"", "train.eps=1e-3", {"weights 1"}},
-    {"train.optimizer=sgd train.momentum=0.5", "train.momentum=0.9", {"weights end"}},  // update 1 has no momentum
+    {"train.optimizer=sgd train.momentum=0.5", "train.momentum=0.9", {"weights end"}},  // no effect before update 2
     {"train.optimizer=sgd train.momentum=0.5", "train.nesterov=true", {"weights 1"}},
     {"", "train.weight_decay=0.5", {"weights 1"}},
     {"train.weight_decay=0.5", "train.no_decay=vectors", {"weights 1"}},
     {"", "train.lr=2e-2", {"weights end", "lr"}},  // the first update uses initial_lr
-    {"", "train.schedule=constant", {}},           // differs only after the warm-up
+    {"", "train.schedule=constant", {}},           // the schedules differ only after update 3
     {"train.warmup=1", "train.schedule=constant", {"weights end", "lr"}},
     {"", "train.warmup=3", {"weights end", "lr"}},
     {"", "train.warmup_epochs=2", {"weights end", "lr"}},
@@ -162,7 +163,8 @@ class ConfigEffects : public SettingsRun {
   }
 
   RunNumbers numbers_with(std::string settings, bool with_test) {
-    // A configuration may give the steps or the epochs of the training, not both; the same is true of its warm-up.
+    // A configuration may set train.steps or train.epochs, but not both, and train.warmup or train.warmup_epochs, but
+    // not both.
     if (!contains(settings, "train.epochs")) settings = "train.steps=3 " + settings;
     if (!contains(settings, "train.warmup_epochs")) settings = "train.warmup=2 " + settings;
     std::ranges::replace(settings, ' ', ';');
@@ -188,7 +190,7 @@ TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
   }
 }
 
-// A key must be a trajectory key if, and only if, one of its rows in kRows says that it changes the trained numbers.
+// A key must be a trajectory key if, and only if, one of its rows in kRows expects it to change the trained numbers.
 TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining) {
   std::map<std::string, bool> decides;
   for (const Row& row : kRows) {

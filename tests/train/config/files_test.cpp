@@ -124,11 +124,12 @@ std::vector<std::filesystem::path> configs() {
   return paths;
 }
 
-// Returns true for the recipes of the grid configs/nft. Their names tell how they differ, instead of a normalizer.
+// Returns true for the recipes of the grid configs/nft. Their file names describe their settings, and need not end with
+// a normalizer.
 bool is_of_grid(const std::filesystem::path& path) { return path.parent_path().stem() == "nft"; }
 
-// The parts of a file's name: TASK-NORMALIZER.toml for an experiment, TASK.toml for a base, which has the normalizer
-// "".
+// The parts of a configuration's file name: TASK-NORMALIZER.toml for an experiment, TASK.toml for a base. For a base,
+// `normalizer` is empty.
 struct Name {
   std::string task, normalizer;
 };
@@ -150,7 +151,7 @@ TEST(Configs, LoadAndMakeModels) {
     }
     EXPECT_EQ(parse_config(config_text(config), "again"), config);
     EXPECT_NO_THROW(require_trainable(config));
-    // Every recipe sets training images aside for validation, so that none chooses its checkpoint by the test images.
+    // Every recipe holds out training images for validation, so that no checkpoint is chosen by the test images.
     if (family(config.family).task == family("vit").task) {
       EXPECT_GT(config.data.as<ImageConfig>().valid_images, 0);
     }
@@ -161,7 +162,7 @@ TEST(Configs, LoadAndMakeModels) {
     TransformerConfig model = config.model.as<TransformerConfig>();
     model.source_vocabulary = model.target_vocabulary = 8;
     EXPECT_NO_THROW(model.validate());
-    model.encoder_layers = model.decoder_layers = 1;  // saves time
+    model.encoder_layers = model.decoder_layers = 1;  // a small model saves time
     model.width = model.ffn_width = 32;
     EXPECT_GT(Transformer(model, 1).parameter_count(), 0);
   }
@@ -176,7 +177,7 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
     config.blocks().normalizer = "ln";
     config.blocks().normalizer_options = {};
     config.norm_options = {};
-    // LLaMA's form multiplies the embeddings by a learned number only if the normalizer is Dynamic Tanh.
+    // docs-llama-dyt.toml multiplies the embeddings by a learned number; docs-llama-rmsnorm.toml does not.
     if (config.family == "gpt") config.model.as<GptConfig>().scaled_embedding = false;
     const auto [found, is_new] = first.emplace(name_of(path).task, config);
     EXPECT_EQ(found->second, config) << path;
@@ -184,8 +185,8 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
   EXPECT_EQ(first.size(), 18u);
 }
 
-// Each recipe of the grid must differ from pre-ln.toml, layer normalization before each sublayer, only in the keys that
-// its name says.
+// The base of the grid is pre-ln.toml, with layer normalization before each sublayer. Each other recipe must differ
+// from the base only in the keys that the recipe's name mentions.
 TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   const std::string grid = FOLDGRAD_SOURCE_DIR "/configs/nft/";
   const ExperimentConfig base = read_config(grid + "pre-ln.toml");
@@ -266,15 +267,15 @@ TEST(TrainingDocs, HaveEveryKeyOfTheConfiguration) {
       if (key.full_name() == "model.family" && defaults.family != ExperimentConfig().family) continue;
       const std::string name = key.full_name();
       const bool decides =
-          key.trajectory || name == "train.steps" || name == "train.epochs";  // with the cosine schedule
+          key.trajectory || name == "train.steps" || name == "train.epochs";  // if the schedule is cosine
       rows.insert(fmt::format("| `{}` | {}{} | {} | {}{} |", key.full_name(), key.values(),
                               key.unit.empty() ? "" : ", " + key.unit, texts.at(key.full_name()), key.help,
                               decides ? " *" : ""));
     }
   }
   const std::set<std::string> documented = documented_rows();
-  for (const std::string& row : rows) EXPECT_TRUE(documented.count(row)) << "missing: " << row;
-  for (const std::string& row : documented) EXPECT_TRUE(rows.count(row)) << "not so: " << row;
+  for (const std::string& row : rows) EXPECT_TRUE(documented.count(row)) << "missing in docs/training.md: " << row;
+  for (const std::string& row : documented) EXPECT_TRUE(rows.count(row)) << "wrong in docs/training.md: " << row;
 }
 
 TEST(ConfigCommand, ListsKeysAndFillsInDefaults) {

@@ -1,4 +1,4 @@
-// Tests downloads, unpacking of archives, and the directories that data is stored in.
+// Tests downloads, unpacking of archives, and the choice of the data directory.
 #include "train/data/fetch.h"
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ class DownloadTest : public FileTest {
     write_bytes(served_ / "file", kContent);
     server_.emplace(served_.path());
     setenv("no_proxy", "127.0.0.1", 1);
-    write_bytes(home_ / ".curlrc", "include\n");  // would put HTTP headers into the file
+    write_bytes(home_ / ".curlrc", "include\n");  // if curl read this, it would write HTTP headers into the file
     setenv("HOME", home_.path().c_str(), 1);
   }
   Download wanted(const std::vector<std::string>& paths) {
@@ -49,7 +49,7 @@ TEST_F(DownloadTest, TakesTheFirstMirrorThatHasTheFile) {
   download(wanted({"plain/absent", "plain/file"}));
   EXPECT_EQ(bytes("new/file"), kContent);
   EXPECT_FALSE(exists("new/file.part"));
-  download(wanted({"plain/absent"}));  // the file exists already
+  download(wanted({"plain/absent"}));  // needs no server, since the file exists
   EXPECT_EQ(log(), "/plain/file \n");
 }
 
@@ -60,7 +60,7 @@ TEST_F(DownloadTest, APartIsResumedWhereItCanBe) {
     std::string part, requests;
   };
   for (const auto& [path, part, requests] : {Case{"range/file", ten, "/range/file bytes=10-\n"},
-                                             // The part is complete, so no server is needed.
+                                             // The part is complete, so it needs no server.
                                              {"plain/absent", kContent, ""},
                                              {"plain/file", ten, "/plain/file bytes=10-\n/plain/file \n"},
                                              {"range/file", longer, "/range/file \n"},
@@ -110,7 +110,7 @@ TEST_F(TakeFile, CopiesWhatHasTheDigest) {
             "@mine: must have SHA-256 " + wanted.sha256 + ", got " + sha256("else"));
 }
 
-// A data set whose archive is like the published ones: a folder with two files of records and another file.
+// A data set whose archive is like the published ones: a folder with two data files and a readme.
 class FetchImages : public FileTest {
  protected:
   FetchImages() {
@@ -146,7 +146,7 @@ TEST_F(FetchImages, PutsWhatTheArchiveHoldsInPlace) {
   std::filesystem::remove_all(root_ + "/archives");
   fetch_images(set_, {}, root_);
   EXPECT_FALSE(there("archives"));
-  // A missing file is unpacked from the archive, which is kept for this purpose.
+  // fetch_images() keeps the archive, and unpacks missing files from it.
   std::filesystem::remove(root_ + "/test.bin");
   fetch_images(set_, {archive_}, root_);
   std::filesystem::remove(root_ + "/train.bin");

@@ -1,5 +1,5 @@
 // A local web server for one test. Downloads of /range/FILE can be resumed. /plain/FILE is always sent whole.
-// /bare/FILE is like /range/FILE, but if nothing is left to send, the answer does not state the file's size. Other
+// /bare/FILE is like /range/FILE, but if nothing is left to send, the response does not state the file's size. Other
 // paths give 404.
 #pragma once
 #include <signal.h>
@@ -33,7 +33,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.send_header('Content-Range', 'bytes */%d' % len(data))
             self.send_header('Content-Length', '0')
             return self.end_headers()
-        with open('log', 'a') as log:  # before the answer, after which the test may read it
+        with open('log', 'a') as log:  # before the response, since the test may then read the log
             log.write('%s %s\n' % (self.path, start))
         self.send_response(206 if begin else 200)
         if begin:

@@ -1,4 +1,4 @@
-// Damages safetensors, recordings, models, checkpoints, inputs of `foldgrad run`, traces and images.
+// Fuzz tests of safetensors, recordings, models, checkpoints, inputs of `foldgrad run`, traces and images.
 #include <CLI/CLI.hpp>
 
 #include "engine/files/safetensors.h"
@@ -49,7 +49,7 @@ void run_command(const std::string& model, const std::string& input, const std::
   run();
 }
 
-// A model of a family, with inputs for `foldgrad run`.
+// A family, with functions that make a small model and its inputs for `foldgrad run`.
 struct Fuzzed {
   const char* family;
   std::unique_ptr<Model> (*make)();
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FuzzModel, ::testing::ValuesIn(kFamilies),
 
 using FuzzCheckpoint = Fuzz;
 
-// Checkpoints have digests, so every mutant that is accepted must equal the saved checkpoint.
+// Checkpoints have digests, so a mutant that is accepted must load as the saved checkpoint.
 TEST_F(FuzzCheckpoint, AnyOfItsFiles) {
   const CheckpointContents saved = contents_of_step(3);
   save_checkpoint(files_.path(), saved, {});
@@ -124,7 +124,7 @@ TEST_F(FuzzTrace, OfAnyNormalizer) {
 
 using FuzzCifar = Fuzz;
 
-// Any bytes are valid pixels. A file of another length, or with a label that is not a class, is rejected.
+// Any bytes are valid pixels. A file is rejected if its length is wrong, or if a label is not a class.
 TEST_F(FuzzCifar, RecordsAndNames) {
   std::string good;
   for (const char label : {0, 1, 1}) good += label + std::string(3 * kCifarSide * kCifarSide, 'p');
@@ -149,7 +149,7 @@ class FuzzPictures : public Fuzz {
   }
 };
 
-// Corrects the checksums of chunks, since otherwise few mutants would get past them.
+// Corrects the checksums of chunks; otherwise libpng would reject most mutants because of these.
 std::string with_check_sums(std::string file) {
   for (std::size_t at = 8; at + 12 <= file.size();) {
     std::size_t size = 0;

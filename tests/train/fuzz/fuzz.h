@@ -1,5 +1,5 @@
-// Tests with mutants of good files. Each mutant must be accepted, or rejected with one of our exceptions. The message
-// must name the place and the fault.
+// A fixture for fuzz tests, which read mutants of valid files. A reader must accept a mutant or throw one of our
+// exceptions, whose message names the file's directory and contains no text of a library.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace foldgrad::testing {
 
-// Return the settings of scripts/soak: a factor for the number of inputs, and the seed.
+// soaking() and fuzz_seed() return the settings of scripts/soak: a factor for the number of inputs, and the seed.
 inline int soaking() {
   const char* times = std::getenv("FOLDGRAD_SOAK");
   return times ? std::max(1, std::atoi(times)) : 1;
@@ -29,8 +29,8 @@ class Fuzz : public FileTest {
   using Mutate = std::function<std::string(Mutator&, const std::string&)>;
 
   // Writes a mutant of the file's content, or of one of `good`, into the file and calls `read`. Repeats this `inputs`
-  // times. At least one mutant in `rarely` must be accepted and one rejected; otherwise the mutants are too harmful or
-  // too harmless to test much.
+  // times. Of `rarely` mutants, at least one must be accepted and one rejected on average; otherwise the mutants are
+  // too harmful or too harmless to test much.
   void fuzz(const std::string& file, const Mutate& mutate, int inputs, int rarely, const std::function<void()>& read,
             std::vector<std::string> good = {}) {
     const std::string path = files_ / file;
@@ -52,7 +52,7 @@ class Fuzz : public FileTest {
       } catch (const FileError& e) {
         check(e.what(), path);
       } catch (const std::exception& e) {
-        ADD_FAILURE() << "not an exception for bad input: " << e.what();
+        ADD_FAILURE() << "this exception is not meant for bad input: " << e.what();
       }
       ++refused;
       if (HasFailure()) keep(mutant, i);
@@ -74,7 +74,7 @@ class Fuzz : public FileTest {
   void keep(const std::string& mutant, int i) {
     const std::string kept = ::testing::TempDir() + "foldgrad-mutant";
     write_bytes(kept, mutant);
-    ADD_FAILURE() << "input " << i << " of seed " << fuzz_seed() << ", kept as " << kept;
+    ADD_FAILURE() << "input " << i << " of seed " << fuzz_seed() << ", saved as " << kept;
   }
 };
 

@@ -1,4 +1,4 @@
-// Damages configurations, codes, dictionaries, models of SentencePiece and descriptions of vocabularies.
+// Fuzz tests of configurations, BPE codes, dictionaries, SentencePiece models and descriptions of vocabularies.
 #include <fmt/format.h>
 
 #include "tests/train/fuzz/fuzz.h"
@@ -14,7 +14,7 @@ namespace {
 
 using FuzzConfig = Fuzz;
 
-// Every configuration that is accepted can be written and read again.
+// A configuration that is accepted must survive writing and reading again.
 TEST_F(FuzzConfig, OfAFile) {
   const std::string path = files_ / "c.toml";
   std::vector<std::string> good{config_text(ExperimentConfig())};
@@ -39,7 +39,7 @@ TEST_F(FuzzConfig, OfASetting) {
        [&] {
          try {
            parse_config("", "", {bytes("setting")});
-         } catch (const ConfigError& e) {  // these errors have no file to name
+         } catch (const ConfigError& e) {  // these errors name the option, not a file
            ASSERT_TRUE(begins(e.what(), "--set "));
            throw ConfigError(files_.path());
          }
@@ -55,7 +55,7 @@ TEST_F(FuzzVocabulary, Codes) {
   write("codes", "#version: 0.2\nh a\nha u\nhau s</w>\nd a\nda s</w>\na l\nt e</w>\nal te</w>\n");
   fuzz("codes", &Mutator::words, 1500, 20, [&] {
     Bpe bpe(files_ / "codes");
-    // Merging and undoing the merges gives the words back.
+    // Undoing the merges must restore the sentence.
     for (const std::string& sentence : kSentences)
       EXPECT_EQ(remove_bpe(bpe.apply(sentence)), sentence == " " ? "" : sentence);
   });

@@ -1,4 +1,5 @@
-// Parameters in no group of the optimizer are frozen: they only take part in the forward pass.
+// Tests that parameters in no group of the optimizer are frozen: the model uses them, but training does not change
+// them.
 #include "tests/harness/compare.h"
 #include "tests/train/tiny_training.h"
 
@@ -15,7 +16,7 @@ std::vector<Parameter*> unfrozen(Model& model) {
 
 TransformerConfig apart(const std::string& normalizer) {
   TransformerConfig config = small_config(normalizer);
-  config.share_embeddings = "none";  // the encoder has its own table
+  config.share_embeddings = "none";  // the encoder has its own embedding table
   return config;
 }
 
@@ -57,7 +58,7 @@ TEST(FrozenParameters, StayAsTheyAreWhileAllElseMovesAsItWould) {
       EXPECT_TRUE(identical(run.trainer.average()->state().at(p->name), before.at(p->name))) << p->name;
     }
   }
-  // Running statistics change even where gain and bias are frozen.
+  // Running statistics change even in layers whose gain and bias are frozen.
   for (const auto& [name, tensor] : run.model.statistics())
     EXPECT_FALSE(identical(tensor, statistics.at(name))) << name;
 }
@@ -68,7 +69,8 @@ TEST(FrozenParameters, CountInNoNorm) {
   for (HalfFrozen* run : {&free, &clipped}) run->trainer.step();
   const double norm = norm_of_gradients(unfrozen(free.model)), of_all = norm_of_gradients(free.model.parameters());
   EXPECT_GT(of_all, 1.01 * norm);
-  for (HalfFrozen* run : {&free, &clipped}) EXPECT_NEAR(run->trainer.report().gradient_norm, norm, 1e-6 * norm);  // f32
+  for (HalfFrozen* run : {&free, &clipped})
+    EXPECT_NEAR(run->trainer.report().gradient_norm, norm, 1e-6 * norm);  // rounding in f32
   ASSERT_GT(norm, 0.25);
   // A parameter becomes p - lr (clip g / |g| + wd p), with lr = 0.5, clip = 0.125 and wd = 0.1.
   double squares = 0;
@@ -77,7 +79,7 @@ TEST(FrozenParameters, CountInNoNorm) {
       const double p = before.at(name).data<float>()[i];
       squares += name.starts_with("encoder.") ? 0 : std::pow(value.data<float>()[i] - p + 0.05 * p, 2);
     }
-  EXPECT_NEAR(std::sqrt(squares), 0.5 * 0.125, 1e-5);  // f32, and [CLIP-2] adds 1e-6 to the norm
+  EXPECT_NEAR(std::sqrt(squares), 0.5 * 0.125, 1e-5);  // f32 rounds, and [CLIP-2] adds 1e-6 to the norm
 }
 
 TEST(FrozenParameters, AreNotClippedAdaptively) {
@@ -85,7 +87,7 @@ TEST(FrozenParameters, AreNotClippedAdaptively) {
   for (HalfFrozen* run : {&free, &clipped}) run->trainer.step();
   for (std::size_t i = 0; i < free.model.parameters().size(); ++i) {
     const Parameter &p = *free.model.parameters()[i], &q = *clipped.model.parameters()[i];
-    if (p.name.ends_with("k_proj.bias")) continue;  // softmax cancels this bias, so its gradient is rounding
+    if (p.name.ends_with("k_proj.bias")) continue;  // softmax cancels this bias; its gradient is rounding error
     EXPECT_EQ(identical(p.grad, q.grad), is_frozen(&p)) << p.name;
   }
 }
@@ -96,7 +98,7 @@ TEST(FrozenParameters, MayBeAllThatIsClippedAdaptively) {
   Trainer trainer(whole.task, optimizer, whole.schedule, {.agc = 1e-4});
   trainer.step();
   const double norm = norm_of_gradients(whole.model.output_parameters());
-  EXPECT_NEAR(trainer.report().gradient_norm, norm, 1e-6 * norm);  // f32
+  EXPECT_NEAR(trainer.report().gradient_norm, norm, 1e-6 * norm);  // rounding in f32
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ Parameter with_gradient(const Tensor& grad, const std::string& name = "w") {
   return {name, Tensor::zeros(grad.shape(), grad.dtype(), grad.device()), grad, true};
 }
 
-// Makes 520 random gradients, more than one launch takes and enough to share among threads. They have 0, 1 or 2 pieces
-// of up to 4096 elements.
+// Makes 520 random gradients: more than one launch takes, and enough work for several threads. They have 0, 1 or 2
+// pieces of up to 4096 elements.
 std::deque<Parameter> random_gradients(Device device, DType dtype) {
   std::deque<Parameter> parameters;
   for (int k = 0; k < 520; ++k) {
@@ -37,7 +37,7 @@ TEST(GradientClipping, CLIP_1_NormOfManyTensors) {
         for (double g : p.grad.to(DType::f64).values<double>()) sum += (long double)(g)*g;
       }
       const double norm = clip_by_norm(all, 1).norm.item();
-      EXPECT_NEAR(norm / double(std::sqrt(sum)), 1, 1e-14);  // sums of up to 4096 terms, in up to 256 chains
+      EXPECT_NEAR(norm / double(std::sqrt(sum)), 1, 1e-14);  // up to 4096 squares are summed in up to 256 chains
     }
 }
 
@@ -78,7 +78,7 @@ TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
 
 // With clipping = 1/2, the rows of w have the norms 5, 0 and 5, so the limits are 2.5, 0.0005 and 2.5. The norms of
 // their gradients are 10, 0.005 and 2.5. The first two exceed their limits and get the factors 1/4 and 1/10. The vector
-// b is a single unit of norm 2, so its limit is 1. Its gradient has the norm 4 and gets the factor 1/4.
+// b is a single unit of norm 2, so its limit is 1. The gradient of b has the norm 4 and gets the factor 1/4.
 TEST(GradientClipping, AGC_1_AGC_2_WorkedByHand) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -98,7 +98,8 @@ TEST(GradientClipping, AGC_1_AGC_2_WorkedByHand) {
 }
 
 // For weights of 0, the limit is 1e-4 * 1e-3 = 1e-7. The first row's gradient has the norm 5e-6 and is multiplied by
-// 1e-7 / 5e-6. The second row's has the norm 5e-7, below 1e-6, and is multiplied by 1e-7 / 1e-6.
+// 1e-7 / 5e-6. The second row's gradient has the norm 5e-7. The divisor is at least 1e-6, so this row is multiplied by
+// 1e-7 / 1e-6.
 TEST(GradientClipping, AGC_2_DividesByAMillionthAtLeast) {
   for (Device device : devices()) {
     Parameter w{"w", Tensor::zeros({2, 2}, DType::f64, device),
@@ -109,8 +110,8 @@ TEST(GradientClipping, AGC_2_DividesByAMillionthAtLeast) {
   }
 }
 
-// Rows of 700 elements are longer than a block of 256 threads, and 9 rows are shared among threads. The reference sums
-// in long double.
+// A row has 700 elements, more than the 256 threads of a block. On the CPU, threads share the 9 rows. The reference
+// sums in long double.
 TEST(GradientClipping, AGC_1_AGC_2_LongRows) {
   for (Device device : devices()) {
     const Tensor value = randn({9, 700}, 1), grad = randn({9, 700}, 2);

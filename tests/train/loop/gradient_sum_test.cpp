@@ -1,4 +1,4 @@
-// Tests that gradients are summed over ranks while the backward pass still runs.
+// Tests that gradients are summed over ranks while the backward pass is still running.
 #include "train/loop/gradient_sum.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = x. The backward pass calls the hook before it passes the gradient on.
+// The identity, y = x. Its backward pass calls the hook and then passes the gradient on.
 struct HookNode {
   std::function<void()> hook;
   const char* name() const { return "hook"; }
@@ -25,8 +25,7 @@ struct HookNode {
   void describe(Description&) const {}
 };
 
-// Runs a backward pass that calls the hook when the second parameter's gradient is complete, but the first one's is
-// not.
+// Runs a backward pass. It calls the hook when the second parameter's gradient is complete and the first's is not.
 void backward_through(Tape& tape, GradientSum& sums, Parameter& first, Parameter& second,
                       const std::function<void()>& hook) {
   const Var x = tape.parameter(first);
@@ -79,7 +78,8 @@ TEST(GradientSumOfTeam, BeginsDuringTheBackwardPass) {
   other.join();
 }
 
-// Rank 1 never joins the sum that rank 0 has begun, so rank 0 must abandon it; the timeout of 1e6 s would not help.
+// Rank 1 never joins the sum that rank 0 has begun. Rank 0 must abandon the sum at once, not after the timeout of 1e6
+// s.
 TEST(GradientSumOfTeam, EndsWithAnExceptionOfTheBackwardPass) {
   const std::string text = message<std::invalid_argument>([] {
     Team({.ranks = 2, .timeout = 1e6}).run([](Communicator& c) {

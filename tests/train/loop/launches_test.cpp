@@ -11,10 +11,10 @@ namespace {
 
 struct Launches {
   int all = 0;
-  int of_biases = 0;  // for biases and their gradients, which cuBLASLt computes within products
+  int of_biases = 0;  // for biases and their gradients; cuBLASLt computes these within products
 };
 
-// Counts the launches of a step in bf16 with 6 + 6 layers, dropout and clipping.
+// Counts the launches of a bf16 step with 6 + 6 layers, dropout and clipping.
 Launches of_a_step(const std::string& normalizer) {
   TransformerConfig config = with_dropout(small_config(normalizer));
   config.encoder_layers = config.decoder_layers = 6;
@@ -33,7 +33,7 @@ Launches of_a_step(const std::string& normalizer) {
   return launches;
 }
 
-// If a number of launches changes, change the tables in docs/cuda.md and bench/step_model.py, too.
+// If you change one of these numbers, also change the tables in docs/cuda.md and bench/step_model.py.
 TEST(Launches, OfAStep) {
   const Launches ln = of_a_step("ln"), un = of_a_step("un");
   EXPECT_EQ(ln.all, 728);

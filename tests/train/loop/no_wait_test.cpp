@@ -1,5 +1,5 @@
-// With every normalizer, a training step waits for nothing and allocates no memory from the system, so that the host
-// can run ahead of the device.
+// Tests that a training step, with any normalizer, neither waits for the device nor allocates memory from the system.
+// So the host can run ahead of the device.
 #include <gtest/gtest.h>
 
 #include "engine/memory.h"
@@ -16,7 +16,8 @@ class NoWait : public ::testing::TestWithParam<std::tuple<std::string, DType>> {
   }
 };
 
-// Returns all normalizers in f32, and two in bf16. Two suffice, since on the host bf16 changes only the rest of a step.
+// Returns every normalizer with f32, and two of them also with bf16. Two suffice: on the host, training in bf16 differs
+// from training in f32 only outside the normalizers.
 std::vector<std::tuple<std::string, DType>> steps() {
   std::vector<std::tuple<std::string, DType>> all{{"ln", DType::bf16}, {"un", DType::bf16}};
   for (const NormalizerInfo& info : normalizers()) all.push_back({info.name, DType::f32});
@@ -35,15 +36,15 @@ TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
   config.normalizer_options = quick(norm);
   if (norm == "un") config.normalizer_options["filtration"] = "1";
   config.pre_norm = !normalizer_info(norm).post_norm_only;
-  // The same batch is repeated, so that every step takes the same memory. It has two sentences, and the model is as
-  // narrow as possible, since emulated threads are slow.
+  // Every step trains on the same batch, so that all steps need the same memory. The batch has only two sentences, and
+  // the model is as narrow as possible, since emulated threads are slow.
   TinyTraining run(
       config, 3,
       {.clip = 1, .agc = 0.01, .accumulate = 2, .dtype = dtype, .average_decay = 0.5, .average_statistics = true},
       Adam{}, 5e-3, DType::f32, copies(26, 1000), Device::cuda);
   ASSERT_EQ(run.batches.per_epoch(), 1);
   for (int n = 0; n < 2; ++n) run.trainer.step();  // these steps fill the caches and the windows of normalizers
-  run.trainer.report();                            // until a report, every step keeps the memory of its losses
+  run.trainer.report();                            // frees the losses, which steps keep until a report
   const auto from_system = [] {
     return memory::statistics(Device::cpu).system_allocations + memory::statistics(Device::cuda).system_allocations;
   };
@@ -52,7 +53,7 @@ TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
   run.trainer.step();
   EXPECT_EQ(host_waits(), waits);
   EXPECT_EQ(from_system(), allocations);
-  run.trainer.report();  // a report reads from the device
+  run.trainer.report();  // reads from the device, so it waits
   EXPECT_GT(host_waits(), waits);
 }
 

@@ -8,7 +8,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Parameters p0, p1, ... with gradients. They are in a deque, since optimizers keep pointers to them.
+// Parameters p0, p1, ... with gradients. The deque never moves them, since optimizers keep pointers to them.
 struct Model {
   std::deque<Parameter> parameters;
 
@@ -26,8 +26,8 @@ Tensor on(Device device, DType dtype, const Tensor& t) { return t.to(dtype).to(d
 
 constexpr int kMoreThanALaunchTakes = 520;
 
-// Makes random parameters with 0, 1 or 2 pieces of up to 4096 elements. In two of three, the value or the gradient
-// begins at the second element of its memory, so it is not aligned to 16 bytes.
+// Makes random parameters with 0, 1 or 2 pieces; kernels work on pieces of up to 4096 elements. In two of three
+// parameters, the value or the gradient begins at the second element of its memory, so it is not aligned to 16 bytes.
 Model random_model(Device device, DType dtype, int tensors = 44) {
   Model model;
   for (int k = 0; k < tensors; ++k) {
@@ -49,7 +49,7 @@ TEST(Optimizer, ZeroGradForgetsTheGradientsOfAllGroups) {
 }
 
 // --- Numbers from PyTorch 2.15: three steps in f64 from p = (1, -2, 0.5). In step t = 1, 2, 3 the gradient is (0.5 t,
-// -0.25, 0.1 t t) and lr is 0.1, 0.05, 0.02. They were printed with repr(p.detach().tolist()).
+// -0.25, 0.1 t t) and lr is 0.1, 0.05, 0.02. repr(p.detach().tolist()) printed the numbers.
 
 void expect_three_steps(const Optimizer::Rule& rule, double weight_decay, const std::vector<double>& want) {
   for (Device device : devices()) {
@@ -77,8 +77,8 @@ TEST(Optimizer, SGD_1_SGD_2_SGD_3_SGD_4_SgdIsPyTorchs) {
   expect_three_steps(Sgd{0.9, true}, 0.01, {0.7055060497191, -1.8936348233807, 0.3948865946480499});
 }
 
-// --- Compares with reference code for one scalar in long double, written like fairseq's and PyTorch's: decay first,
-// then the step.
+// --- References: optimizers of a single scalar in long double, written like the code of fairseq and PyTorch. They
+// apply decay first, then the step.
 
 using Real = long double;
 
@@ -110,7 +110,8 @@ struct ScalarSgd {
   }
 };
 
-// Checks three steps of all parameters in two groups, with changing gradients and rates and a gradient scale.
+// Compares three steps of two groups with the scalar reference. Gradients and rates change in each step, and a gradient
+// scale is given.
 template <class Scalar>
 void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device device, DType dtype) {
   SCOPED_TRACE(fmt::format("{} on {}", name(dtype), name(device)));
@@ -135,7 +136,7 @@ void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device devic
     }
     optimizer.step(lr, Tensor::full({}, 0.75, DType::f64, device));
   }
-  // Each of three steps rounds about ten terms, none larger than 1 + |p|.
+  // Each of the three steps rounds about ten terms, none larger than 1 + |p|.
   const double tolerance = dtype == DType::f32 ? 30 * 6e-8 : 30 * 1.1e-16;
   for (std::size_t k = 0; k < want.size(); ++k)
     ASSERT_TRUE(close(model.parameters[k].value, Tensor::of({std::int64_t(want[k].size())}, want[k]), tolerance)) << k;
@@ -153,7 +154,8 @@ TEST(Optimizer, ADAM_3_EqualsScalarModels) {
     }
 }
 
-// A group with factor 0.3 gets the same bits as with learning rates multiplied by 0.3, even with weight decay.
+// A group with a factor of 0.3 has the bits of a group whose learning rates are multiplied by 0.3, even with weight
+// decay.
 TEST(Optimizer, TheFactorOfAGroupIsOneOfItsLearningRateAlone) {
   for (Device device : devices())
     for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
@@ -170,7 +172,7 @@ TEST(Optimizer, TheFactorOfAGroupIsOneOfItsLearningRateAlone) {
     }
 }
 
-// The emulation runs the same formulas as the CPU and rounds alike. On a GPU, nvcc fuses products and sums.
+// The emulation evaluates the CPU's formulas with the same rounding. On a GPU, nvcc fuses products and sums.
 TEST(Optimizer, DevicesAgree) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
@@ -217,7 +219,7 @@ TEST(Optimizer, RoundsValuesOfF32) {
             "round_values: p0 must be f32 [2] on cpu, to match p0, which is f64 [2] on cpu, got f64 [2] on cpu");
 }
 
-// Decay and step are 2e-8 each. Neither moves a 1 in f32, whose next smaller neighbour is 6e-8 away, but their sum
+// The decay and the step are 2e-8 each. The largest f32 below 1 is 6e-8 away, so neither changes a 1, but their sum
 // does.
 TEST(Optimizer, ADAM_4_SmallDecayIsNotLost) {
   for (Device device : devices()) {

@@ -13,7 +13,7 @@ namespace {
 
 using Order = std::vector<std::int64_t>;
 
-// A toy batch is a pair: its epoch, and an example from 0 to 2. Epoch e begins with example e mod 3.
+// A toy batch is a pair of its epoch and an example, 0 to 2. Epoch e begins with example e mod 3.
 using Toy = std::pair<std::int64_t, std::int64_t>;
 
 class PrefetchedTest : public ::testing::TestWithParam<bool> {
@@ -42,7 +42,7 @@ TEST_P(PrefetchedTest, EpochsFollowEachOtherInTheirOrders) {
   EXPECT_EQ(toys_.cursor(), (DataCursor{2, 1}));
 }
 
-// seek() drops the batch that was made in advance, even right after the last batch of an epoch.
+// seek() must drop the batch that was made in advance, even right after the last batch of an epoch.
 TEST_P(PrefetchedTest, AfterSeekTheBatchesOfThatPlaceFollow) {
   for (const int before : {0, 1, 3}) {
     next(before);
@@ -59,8 +59,8 @@ TEST_P(PrefetchedTest, CursorsOutsideAreRefused) {
   EXPECT_EQ(error_of({-1, 0}), rule + "epoch -1, batch 0");
 }
 
-// The expected count of each of the 6 orders is 100 in 600, with a standard deviation of 9.1. The bound of 46 is 5
-// deviations; a count exceeds it for one seed in a million.
+// In 600 draws, each of the 6 orders occurs about 100 times, with a standard deviation of 9.1. The bound of 46 is five
+// deviations; some count exceeds it for one seed in 250,000.
 TEST(Permutation, EveryOrderIsAsLikely) {
   std::map<Order, int> times;
   for (std::uint32_t step = 0; step < 600; ++step) ++times[permutation(3, {.seed = 1, .stream = 2, .step = step})];

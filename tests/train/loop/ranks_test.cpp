@@ -1,4 +1,4 @@
-// Training on several ranks gives the same bits for any distribution over processes, and nearly the same numbers as
+// Tests that training on several ranks has the same bits for any number of processes, and nearly the same numbers as
 // training on a single rank.
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct Setting {
   EncodedPairs pairs = copies(1, 2);
 };
 
-// Returns options with all settings that affect an update.
+// Returns options with both kinds of clipping, several batches per update, and averages of weights.
 TrainerOptions full(DType dtype) {
   return {.clip = 1, .agc = 0.1, .accumulate = 2, .seed = 5, .dtype = dtype, .average_decay = 0.9};
 }
@@ -125,8 +125,8 @@ TEST(Ranks, SameBitsFromGpuToGpuAndThroughTheHost) {
   EXPECT_GT(some, 10000u);
 }
 
-// SGD instead of Adam: sums in another order differ by about 1e-16 in f64. Adam divides small gradients by their size,
-// and would turn these rounding errors into differences of the weights.
+// Uses SGD instead of Adam. Summing in another order changes f64 results by about 1e-16. Adam divides small gradients
+// by their size, so it would turn these rounding errors into visible differences between weights.
 constexpr Sgd kPlainDescent{.momentum = 0.9};
 
 // Checks that values agree to 1e-12. Returns the largest difference.
@@ -160,14 +160,15 @@ TEST(Ranks, SomeMayHaveNoExample) {
   }
 }
 
-// Returns the gradients of a Transformer, summed over ranks with different sentences. Its only embedding is used at the
-// beginning and at the end of the forward pass, so its gradient is complete only at the end of the backward pass.
+// Returns a Transformer's gradients, summed over ranks with different sentences. The model uses its embedding table at
+// the beginning and at the end of the forward pass, so the table's gradient is complete only at the end of the backward
+// pass.
 std::vector<std::vector<double>> summed_gradients(Communicator& c, bool watched, std::size_t bucket_bytes) {
   TransformerConfig config = small_config("ln");
   Transformer model(config, 3, DType::f64);
   Batches batches(copies(1 + c.rank(), 2), {.max_tokens = 64});
   std::vector<Parameter*> parameters = model.parameters();
-  parameters.erase(parameters.begin() + 3);  // this one is frozen
+  parameters.erase(parameters.begin() + 3);  // this parameter is frozen
   GradientSum sum(c, parameters, bucket_bytes);
   std::vector<std::vector<double>> all;
   for (int step = 0; step < 2; ++step) {
@@ -196,7 +197,7 @@ TEST(Ranks, SumsDuringTheBackwardPassHaveTheBitsOfSumsAfterIt) {
       });
     EXPECT_EQ((of_rank[{0, true}]), (of_rank[{0, false}])) << bucket_bytes;
     EXPECT_EQ((of_rank[{1, true}]), (of_rank[{1, false}])) << bucket_bytes;
-    EXPECT_NE((of_rank[{0, true}]), (of_rank[{1, true}])) << bucket_bytes;  // the frozen gradient is not summed
+    EXPECT_NE((of_rank[{0, true}]), (of_rank[{1, true}])) << bucket_bytes;  // frozen: not summed
   }
 }
 

@@ -1,4 +1,4 @@
-// Tests the learning rate, and averages of weights.
+// Tests learning-rate schedules and averages of weights.
 #include "train/loop/schedule.h"
 
 #include <limits>
@@ -10,7 +10,7 @@ namespace foldgrad::testing {
 namespace {
 
 // The numbers are from fairseq's inverse_sqrt with --lr 7e-4 --warmup-updates 6000 --warmup-init-lr 1e-7, the recipe
-// for IWSLT14. The last two have only six digits, so their tolerance is 3e-6.
+// for IWSLT14. The last two numbers have only six digits, so their tolerance is 3e-6.
 TEST(Schedule, SCH_1_SCH_2_InverseSqrtIsFairseqs) {
   const Schedule schedule({.shape = ScheduleShape::inverse_sqrt, .peak = 7e-4, .initial = 1e-7, .warmup = 6000});
   EXPECT_DOUBLE_EQ(schedule.lr(0), 1e-7);
@@ -21,7 +21,7 @@ TEST(Schedule, SCH_1_SCH_2_InverseSqrtIsFairseqs) {
   EXPECT_NEAR(schedule.lr(99999) / 1.71465e-4, 1, 3e-6);
 }
 
-// The cosine takes 60 updates after the warm-up. After 20, 30 and 40 of them it is cos(pi / 3) = 1/2, cos(pi / 2) = 0
+// The cosine takes 60 updates after the warm-up. After 20, 30 and 40 of these it is cos(pi / 3) = 1/2, cos(pi / 2) = 0
 // and cos(2 pi / 3) = -1/2.
 TEST(Schedule, SCH_1_SCH_3_CosineWorkedByHand) {
   const Schedule schedule(
@@ -70,7 +70,7 @@ TEST(Schedule, Errors) {
             "schedule: n must be at least 0, got -1");
 }
 
-// With decay = 3/4 and a = (0, 8), p = (4, 0) gives (1, 6), and then p = (1, -2) gives (1, 4).
+// With decay = 3/4, the average (0, 8) becomes (1, 6) after p = (4, 0), and then (1, 4) after p = (1, -2).
 TEST(WeightAverage, EMA_1_WorkedByHand) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -87,7 +87,8 @@ TEST(WeightAverage, EMA_1_WorkedByHand) {
     }
 }
 
-// A statistic is averaged like a weight: with decay = 3/4, a = 8 becomes 6 with s = 0, and then 4 with s = -2.
+// A statistic is averaged like a weight: with decay = 3/4, the average 8 becomes 6 after s = 0, and then 4 after s =
+// -2.
 TEST(WeightAverage, AVG_3_WorkedByHand) {
   for (Device device : devices()) {
     Parameter w{"w", Tensor::zeros({2}, DType::f32, device)};

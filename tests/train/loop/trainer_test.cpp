@@ -11,7 +11,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Expects that `got` is `before` after a step of plain descent along its gradient, within tolerance(gradient).
+// Checks that `got` equals `before` minus `rate` times the gradient of `before`, within tolerance(gradient) for each
+// element, and that some element moved by more than 0.01.
 template <class Tolerance>
 void expect_descended(Transformer& got, Transformer& before, double rate, const Tolerance& tolerance) {
   double moved = 0;
@@ -31,7 +32,7 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
   const TransformerConfig config = small_config("ln");
   const double lr = 0.5;
   TinyTraining run(config, 3, {.accumulate = 3}, Sgd{}, lr, DType::f64);
-  run.trainer.step();  // activations are f32 by default, as in the reference below
+  run.trainer.step();  // uses f32 activations by default, like the reference below
   TinyTraining reference(config, 3, {}, Sgd{}, lr, DType::f64);
   std::int64_t tokens = 0;
   Tape tape;
@@ -41,7 +42,7 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
     tape.backward(reference.model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
     tape.clear();
   }
-  // Activations are f32, so gradients of a sum and of a mean agree to about 1e-6 of the largest gradient.
+  // Activations are f32, so the gradient of a mean and that of a sum differ by rounding errors of about 1e-6.
   expect_descended(run.model, reference.model, lr / double(tokens), [](double) { return 1e-6; });
 }
 
@@ -70,7 +71,7 @@ TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheSumOfLosses) {
 
 TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EncodedPairs pairs = copies(1, 2);
-  // The targets have one token more than the sources, so that mistaking one count for the other is noticed.
+  // Targets are one token longer than sources, so the test fails if the trainer confuses their counts.
   for (Ids& ids : pairs.target) ids.insert(ids.begin(), kFirstWord);
   Batches same(pairs, {.max_tokens = 256, .seed = 3});
   TinyTraining run(small_config("ln"), 3, {.label_smoothing = 0}, Adam{}, 5e-3, DType::f32, pairs);
@@ -85,12 +86,12 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EXPECT_EQ(report.updates, 2);
   EXPECT_EQ(report.weight, second.target_tokens());
   EXPECT_EQ(report.work, second.source_tokens() + second.target_tokens());
-  EXPECT_NEAR(report.loss, std::log(9.0), 1e-6);  // f32
+  EXPECT_NEAR(report.loss, std::log(9.0), 1e-6);  // rounding in f32
   EXPECT_GT(report.seconds, 0);
   EXPECT_EQ(report.work_per_second(), double(second.source_tokens() + second.target_tokens()) / report.seconds);
 }
 
-// In this time, a run may validate, which is not part of the trainer's work.
+// A run may validate between a report and the next update. The trainer must not count this time as its own.
 TEST(Trainer, TimeBetweenAReportAndTheNextUpdateDoesNotCount) {
   using Clock = std::chrono::steady_clock;
   TinyTraining run(small_config("ln"), 1, {});
@@ -113,7 +114,7 @@ TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
   EXPECT_GT(stopped.trainer.snapshot().since_report.seconds, 0);
   resumed.trainer.restore(stopped.trainer.snapshot());
   resumed.steps(3);
-  for (int i = 0; i < 2; ++i) {  // the second report covers the updates after the first one
+  for (int i = 0; i < 2; ++i) {  // the second report covers only the updates after the first
     const TrainingReport want = whole.trainer.report(), got = resumed.trainer.report();
     EXPECT_EQ(got.loss, want.loss);
     EXPECT_EQ(got.gradient_norm, want.gradient_norm);
@@ -124,7 +125,7 @@ TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
   }
 }
 
-// After a step of plain descent with rate 1, the old weights minus the new ones are the gradient.
+// With plain SGD and a learning rate of 1, the old weights minus the new ones are the gradient.
 TEST(Trainer, AGC_1_AGC_2_ClipsTheGradientOfEveryUnitButOfTheOutputUnlessToldTo) {
   constexpr double kClipping = 0.02;
   TransformerConfig config = small_config("ln");
@@ -149,7 +150,7 @@ TEST(Trainer, AGC_1_AGC_2_ClipsTheGradientOfEveryUnitButOfTheOutputUnlessToldTo)
   int changed = 0;
   for (const Parameter* p : model.parameters()) {
     const bool output = p->name.find("output_projection") != std::string::npos;
-    // Subtracting the gradient from weights of up to 1 rounds by about 1e-16.
+    // Subtracting the gradient from weights of up to 1 causes rounding errors of about 1e-16.
     EXPECT_TRUE(close(all.at(p->name), p->grad, 1e-15)) << p->name;
     EXPECT_TRUE(close(clipped.at(p->name), output ? plain.at(p->name) : p->grad, 1e-15)) << p->name;
     const bool differs = !close(p->grad, plain.at(p->name), 1e-9);
@@ -194,10 +195,10 @@ TEST(Evaluation, VAL_1_VAL_2_MeanOfPairsWithoutSmoothing) {
     tokens += double(pairs.target[i].size());
   }
   Batches batches(pairs, {.max_tokens = 30, .shuffle = false});
-  batches.next();  // validation begins at the first batch nevertheless
+  batches.next();  // validation must nevertheless begin at the first batch
   const ValidationLoss got = validation_loss(model, batches);
   EXPECT_EQ(got.target_tokens, std::int64_t(tokens));
-  EXPECT_NEAR(got.loss, sum / tokens, 1e-5);  // f32
+  EXPECT_NEAR(got.loss, sum / tokens, 1e-5);  // rounding in f32
   EXPECT_NEAR(got.perplexity, std::exp(sum / tokens), 1e-4);
 }
 

@@ -1,4 +1,4 @@
-// Tests the dropout, the learning rate and the averages of an update, and updates that are not finite.
+// Tests dropout, learning rates and averages in updates, and updates with a loss or gradient that is not finite.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// There is one batch, and a rate of 1e-300 moves no weight, so losses differ only by dropout.
+// Every step trains on the same batch, and a learning rate of 1e-300 moves no weight. So only dropout changes the loss.
 TEST(TrainerUpdates, EveryBatchOfAnUpdateHasItsOwnDropout) {
   const TransformerConfig config = with_dropout(small_config("ln"));
   const TrainerOptions options{.accumulate = 2, .seed = 5, .dtype = DType::f64, .label_smoothing = 0};
@@ -42,7 +42,7 @@ TEST(TrainerUpdates, UpdateNTakesTheRateOfNUpdatesBefore) {
     trainer.step();
     const TrainingReport report = trainer.report();
     EXPECT_EQ(report.lr, lr);
-    EXPECT_NEAR(run.distance(before), lr * report.gradient_norm, 1e-5 * report.gradient_norm);  // f32
+    EXPECT_NEAR(run.distance(before), lr * report.gradient_norm, 1e-5 * report.gradient_norm);  // rounding in f32
   }
 }
 
@@ -50,7 +50,7 @@ TEST(TrainerUpdates, UpdateNTakesTheRateOfNUpdatesBefore) {
 TEST(Trainer, AVG_3_AveragesRunningStatisticsAndNothingElseThatNormalizersRemember) {
   for (const char* norm : {"un", "bn", "pn_star", "ln"}) {
     TransformerConfig config = small_config(norm);
-    if (config.normalizer == "pn_star") config.normalizer_options = {{"mode", "reference"}};  // in this mode it has phi
+    if (config.normalizer == "pn_star") config.normalizer_options = {{"mode", "reference"}};  // only this mode has phi
     TinyTraining run(config, 7, {.average_decay = 0.5, .average_statistics = true});
     NamedTensors want;
     for (const auto& [name, tensor] : run.model.state())
@@ -75,7 +75,7 @@ TEST(Trainer, AVG_3_AveragesRunningStatisticsAndNothingElseThatNormalizersRememb
   }
 }
 
-// A run that began without train.average_statistics may be resumed with it.
+// A run that began without train.average_statistics can be resumed with it.
 TEST(Trainer, AVG_3_StatisticsThatHaveNoAverageYetBeginAtTheirValues) {
   const TrainerOptions options{.average_decay = 0.5, .average_statistics = true};
   TinyTraining run(small_config("un"), 7, options), resumed(small_config("un"), 7, options);
@@ -90,7 +90,7 @@ TEST(Trainer, AVG_3_StatisticsThatHaveNoAverageYetBeginAtTheirValues) {
   for (const auto& [name, value] : state.average) EXPECT_EQ(averages.at(name).values<float>(), value.values<float>());
 }
 
-// With alpha = infinity, dyt returns tanh(+-infinity) = +-1, but its derivative is infinity times zero.
+// With alpha = infinity, dyt returns tanh(+-infinity) = +-1, but its derivative is infinity times zero, NaN.
 TEST(Trainer, DivergenceOfAGradient) {
   TinyTraining run(small_config("dyt"), 3, {});
   for (Parameter* p : run.model.parameters())
@@ -128,7 +128,8 @@ TransformerConfig poisoned_config() {
   return config;
 }
 
-// One source has a word whose embedding is NaN, so that only its batch gives a loss that is not finite.
+// A training run in which one source sentence contains a word whose embedding is NaN. Only the batch with this sentence
+// has a loss that is not finite.
 struct PoisonedTraining : TinyTraining {
   explicit PoisonedTraining(OnNan on_nan, std::int64_t accumulate = 1)
       : TinyTraining(poisoned_config(), 7, {.accumulate = accumulate, .on_nan = on_nan, .average_decay = 0.5}, Adam{},
@@ -138,7 +139,7 @@ struct PoisonedTraining : TinyTraining {
     trainer.restore(trainer.snapshot());
   }
 
-  // Draws the batches of an update. Returns true if the poisoned sentence is among them.
+  // Draws the batches of the next update. Returns true if one of them contains the poisoned sentence.
   bool draw() {
     bool poisoned = false;
     for (std::int64_t k = 0; k < accumulate; ++k) {

@@ -9,7 +9,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// The critical values are from a two-sided table of Student's t with three decimals. Its rounding error of 5e-4 in t
+// The critical values are from a two-sided table of Student's t with three decimals. A rounding error of 5e-4 in t
 // changes p by at most 4e-5.
 TEST(Paired, TailsAreThoseOfStudentsTable) {
   const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
@@ -21,7 +21,7 @@ TEST(Paired, TailsAreThoseOfStudentsTable) {
   EXPECT_NEAR(student_tail(2.660, 60), 0.01, 4e-5);
 }
 
-// The differences are 1, 2 and 3. So t is 2 sqrt(3), and for two degrees of freedom p is 1 - t / sqrt(2 + t^2).
+// The differences are 1, 2 and 3, so t = 2 sqrt(3). With two degrees of freedom, p = 1 - t / sqrt(2 + t^2).
 TEST(Paired, DifferencesAreOfTheSeedsThatBothHave) {
   const PairedDifference d = paired_difference({{"seed-1", 5}, {"seed-2", 9}, {"seed-3", 1}, {"seed-4", 7}},
                                                {{"seed-1", 4}, {"seed-2", 7}, {"seed-3", -2}, {"seed-5", 7}});

@@ -187,7 +187,7 @@ TEST_F(Report, PageHoldsTheDataWhateverTheText) {
   EXPECT_TRUE(contains(html, "<title>a&lt;b&gt;&amp;{{data}}</title>"));
   const std::string open = R"(<script id="data" type="application/json">)";
   const std::size_t begin = html.find(open) + open.size();
-  const std::size_t end = html.find("</script", begin);  // where a browser ends the element
+  const std::size_t end = html.find("</script", begin);  // a browser ends the element here
   const auto data = nlohmann::ordered_json::parse(html.substr(begin, end - begin));
   EXPECT_EQ(data["runs"][0]["name"], name);
   EXPECT_EQ(data["runs"][0]["files"][0]["text"], evil.substr(0, evil.size() - 1) + "\xEF\xBF\xBD");
@@ -199,7 +199,7 @@ TEST_F(Report, PageNeedsNoOtherFile) {
   for (const char* loads : {" src=", " href=", "@import", "url("}) EXPECT_FALSE(contains(html, loads)) << loads;
 }
 
-// Null values, and scores that are not numbers, count as missing.
+// Null values and scores that are not numbers must count as missing.
 TEST_F(Report, FieldsWithoutAValueAreLeftOut) {
   const std::string log = R"({"event":"start","step":0,"norm":null,"parameters":null}
 {"event":"validate","step":1,"loss":null,"perplexity":[],"bleu":{},"bleu_signature":0,"seconds":null}
@@ -214,7 +214,7 @@ TEST_F(Report, FieldsWithoutAValueAreLeftOut) {
   EXPECT_EQ(report_data({read})["runs"][0]["events"], read.events);
 }
 
-// Replaces xdg-open with a script that logs its argument, then with a script that fails, and finally removes it.
+// First, xdg-open is a script that logs its argument, then a script that fails. Finally, it is missing.
 TEST_F(Report, IsOpenedInTheBrowser) {
   run("a", kLog);
   const std::string path = std::getenv("PATH"), page = files_ / "a/report.html", bin = files_ / "bin";

@@ -60,8 +60,8 @@ TEST(RunNames, AreTheFewestLastPartsThatTellApart) {
   EXPECT_EQ(distinct_names({"runs/un"}), Names{"un"});
   EXPECT_EQ(distinct_names({"a/un", "b/un/", "b/ln"}), (Names{"a/un", "b/un", "ln"}));
   EXPECT_EQ(distinct_names({"x/a/un", "y/a/un", "y/b/un"}), (Names{"x/a/un", "y/a/un", "b/un"}));
-  EXPECT_EQ(distinct_names({"my-un", "un"}), (Names{"my-un", "un"}));  // compares whole parts, not their endings
-  // A name may be the end of another name only if it is a whole path.
+  EXPECT_EQ(distinct_names({"my-un", "un"}), (Names{"my-un", "un"}));  // compares whole parts of paths
+  // A name may be the end of another name only if it is the run's whole path.
   EXPECT_EQ(distinct_names({"/un", "/b/un"}), (Names{"un", "b/un"}));
   EXPECT_EQ(distinct_names({"/a/un", "/b/a/un", "/b/un"}), (Names{"a/un", "b/a/un", "b/un"}));
   // Paths are resolved first, so "." gets the name of the current directory.

@@ -1,4 +1,5 @@
-// Tests the scores of image classifiers during runs, and after `eval`, `recalibrate` and `average`.
+// Tests runs of image classifiers: validation, augmentation and mixing of batches, and the commands `eval`,
+// `recalibrate` and `average`.
 #include "models/fold/model.h"
 #include "models/vit/vit.h"
 #include "tests/train/runs/family_run.h"
@@ -17,7 +18,7 @@ class ClassificationScoring : public ClassificationRun {
 };
 
 TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
-  // The rate rises until it destroys the trained weights.
+  // The learning rate rises until it destroys the trained weights, so the last validation is not the best.
   ASSERT_EQ(train("run", "train.steps=6;train.warmup=5;train.lr=50;validate.every=1;output.save_every=3"), 0);
   EXPECT_TRUE(begins(text_, "last of 6 steps, validated on the test images: top-1 "));
   EXPECT_TRUE(contains(text_, "/checkpoints/step-00000006\n"));
@@ -55,7 +56,7 @@ TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
   ASSERT_EQ(updates.size(), 8u);
   EXPECT_EQ(updates[4].at("lr"), 1e-2);
   EXPECT_LT(updates[3].at("lr"), 1e-2);
-  // The finished run of two epochs is continued to three.
+  // The finished run of two epochs continues to three epochs.
   write_bytes(files_ / "config.toml", config.replace(config.find("epochs = 2"), 10, "epochs = 3"));
   ASSERT_EQ(train("run", "", "latest"), 0);
   EXPECT_EQ(events("run", "train").back().at("step"), 12);
@@ -70,8 +71,8 @@ TEST_F(ClassificationScoring, HeldOutImagesChoose) {
   EXPECT_FALSE(events("run", "start").at(0).contains("validated_on"));
 }
 
-// The saved model is the validated one, including averaged statistics. Scores are in f32 whatever the dtype of
-// training.
+// The saved model is the one that was validated, including its averaged statistics. Scores are computed in f32,
+// whatever the dtype of training.
 TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   ASSERT_EQ(train("run", "train.steps=8;train.average_decay=0.75;train.average_statistics=true;train.dtype=bf16"), 0);
   const auto validated = events("run", "validate").back();
@@ -106,8 +107,9 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   const auto before = load_model(files_ / "run"), after = load_model(files_ / "new");
   for (const auto& [name, value] : before->values())
     EXPECT_EQ(after->values().at(name).values<float>(), value.values<float>()) << name;
-  // The input of the first normalizer depends on no statistic. After 60 batches with alpha = 0.9 the old statistics
-  // have a weight of 0.002. The statistics of batches of 12 vary around those of all 48 images, which `whole` averages.
+  // The first normalizer's input does not depend on running statistics. After 60 batches with alpha = 0.9, the old
+  // statistics have a weight of only 0.9^60 = 0.002. `whole` averages the statistics of all 48 images; those of batches
+  // of 12 vary around them.
   const auto whole = load_model(files_ / "run");
   const ImageSet images = squares(48, 1);
   for (int pass = 0; pass < 60; ++pass) {
@@ -143,8 +145,8 @@ VitConfig config_of_squares() {
   return config;
 }
 
-// Each image is uniformly gray, 100 or 200. Any other pixel is a border that the crop uncovers, black or the mean of
-// 150, or the hole of one pixel that cutout fills with the mean in each image.
+// Each image is uniformly gray, 100 or 200. A crop uncovers a border, which is black or has the mean value, 150. Cutout
+// fills a hole of one pixel with the mean.
 TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   VitConfig config = config_of_squares();
   config.pixels = {.mean = {150 / 255.0, 150 / 255.0, 150 / 255.0}, .std = {1, 1, 1}};
@@ -172,7 +174,7 @@ TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
   EXPECT_EQ(black[200], mean[200]);
 }
 
-// Seed and batch number determine how a batch is mixed. Mixing ends after two epochs (train.mix_off_epoch).
+// The seed and the batch's number determine how a batch is mixed. Mixing ends after two epochs (train.mix_off_epoch).
 TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   const VitConfig config = config_of_squares();
   const auto task = [&](const MixOptions& mix) {

@@ -20,7 +20,7 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   ASSERT_EQ(validations.size(), 2u);
   EXPECT_EQ(validations[1].at("top1"), 100);
   EXPECT_EQ(validations[1].at("top5"), 100);
-  EXPECT_LT(validations[1].at("loss"), 0.7);  // the loss begins at ln 3
+  EXPECT_LT(validations[1].at("loss"), 0.7);  // the initial loss is about ln 3
   EXPECT_GT(events("run", "train").back().at("images_per_second"), 0);
   EXPECT_EQ(events("run", "start").at(0).at("score"), "top1");
   EXPECT_EQ(bytes("run/samples/step-00000040.txt"),
@@ -28,7 +28,7 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   const auto exhibits = nlohmann::json::parse(bytes("run/exhibits.json"));
   ASSERT_EQ(exhibits.size(), 2u);
   EXPECT_EQ(exhibits[0].at("matrix").at("counts"), (nlohmann::json{{8, 0, 0}, {0, 8, 0}, {0, 0, 8}}));
-  EXPECT_TRUE(exhibits[1].at("pictures").empty());  // the pictures would show mistakes
+  EXPECT_TRUE(exhibits[1].at("pictures").empty());  // pictures show mistakes, but there are none
   const auto environment = nlohmann::json::parse(bytes("run/env.json")).dump();
   for (const char* file : {"data_batch_3.bin", "test_batch.bin", "batches.meta.txt"})
     EXPECT_TRUE(contains(environment, file)) << file;
@@ -59,7 +59,7 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
                   {"", "train.batch=8", "work 1"},
                   {"", "train.mixup=0.5", "loss 1"},
                   {"", "train.cutmix=0.5", "loss 1"},
-                  // The second of three updates begins the second epoch.
+                  // Each update is an epoch, so mixing ends after the first of three updates.
                   {"train.batch=48;train.mixup=0.5", "train.mix_off_epoch=1", "weights end"}});
 }
 
@@ -93,7 +93,7 @@ TEST_F(ClassificationRun, OneClassTakesNoLabelSmoothing) {
   EXPECT_EQ(train("one", settings + ";train.label_smoothing=0"), 0);
 }
 
-// The same squares are PNG files of 32 x 32 pixels, which the run scales to 16 x 16.
+// The squares are stored as PNG files of 32 x 32 pixels. The run scales them to 16 x 16.
 TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   for (const auto& [part, images] : {std::pair("train", squares(48, 1)), std::pair("test", squares(24, 2))})

@@ -53,7 +53,7 @@ TEST_F(EventLogTest, GoesOnBehindWhatIsLeftOfIt) {
   EXPECT_EQ(after_resuming(line + line + "{\"st", 11, 0), line + next);  // left by a killed process
   EXPECT_EQ(after_resuming(line, 1000, 989), line + next);
   EXPECT_EQ(after_resuming(line + "{\"st", 1000, 989), line + next);
-  EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // the offset is within a line, so it is of another log
+  EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // an offset within a line is from another log
   EXPECT_EQ(after_resuming("", 1000, 1000), next);
   EventLog(path, next.size()).write({{"step", 3}});
   EXPECT_EQ(read_bytes(path), next + "{\"step\":3}\n");

@@ -1,5 +1,5 @@
-// Small runs of several families of models, on CIFAR's files filled with squares, drawn shapes, or a text of a few
-// words.
+// Fixtures for small runs of several families of models. The runs train on images of squares in CIFAR's format, on
+// drawn shapes, or on a text of a few words.
 #pragma once
 #include <random>
 
@@ -11,10 +11,11 @@ namespace foldgrad::testing {
 inline const std::string kFewShapes = "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4";
 inline const std::string kVitConfig =
     settings_config("family = \"vit\"\npatch = 8\npooling = \"mean\"", "valid_images = 0", 12);
-// A Compact Convolutional Transformer with few channels. Its convolutions have a stride of two, so its maps are small.
+// A small Compact Convolutional Transformer. With kernel = 7 its convolutions have a stride of two, so there are few
+// tokens.
 inline const std::string kCctConfig =
     settings_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0", kFewShapes, 6);
-// The maps are 8 x 8, 4 x 4 and 4 x 4 tokens.
+// The three stages have 8 x 8, 4 x 4 and 4 x 4 tokens.
 inline const std::string kT2tConfig = settings_config(
     "family = \"t2t\"\nkernels = [7, 3, 3]\nstrides = [4, 2, 1]\npaddings = [3, 1, 1]\n"
     "token_width = 8\ntoken_dropout = 0",
@@ -29,8 +30,8 @@ inline const std::string kNfNetConfig =
 inline const std::string kGptConfig =
     settings_config("family = \"gpt\"\ncontext = 8\ndropout = 0\nattention_dropout = 0", "directory = \"text\"", 4);
 
-// Keys that vit, cct, t2t and gpt share, and keys that vit and cct share, each with the first result of a run that the
-// key changes.
+// The effects of the keys that vit, cct, t2t and gpt share (kEffectsOfBlocks), and of more keys that vit and cct share
+// (kEffectsOfImageModels).
 inline const std::vector<Effect> kEffectsOfBlocks{{"", "model.width=16", "shapes"},
                                                   {"", "model.ffn_width=16", "shapes"},
                                                   {"", "model.layers=2", "shapes"},
@@ -48,7 +49,7 @@ inline const std::vector<Effect> kEffectsOfImageModels{
     {"model.weight_standardization=true", "model.standardization_scope=out_ffn", "shapes"},
     {"", "model.positions=sinusoidal", "loss 1"}};
 
-// Makes images of a bright square on dark noise. The position of the square determines the class.
+// Returns images of a bright square on dark noise. The position of the square determines the class.
 inline ImageSet squares(std::int64_t count, unsigned seed) {
   ImageSet images{
       Tensor::empty({count, 32, 32, 3}, DType::u8), Tensor::empty({count}, DType::i64), {"above", "below", "left"}};
@@ -72,7 +73,7 @@ class ClassificationRun : public SettingsRun {
   }
 };
 
-// Returns a text of 545 characters, 14 of them distinct. All 14 occur in every tenth of the text.
+// Returns a text of 545 characters. It has 14 distinct characters, and each tenth of the text contains all of them.
 inline std::string few_words() {
   const std::vector<std::string> words{"das", "alte", "haus", "steht", "l\u00f6w", "in"};
   std::string text;

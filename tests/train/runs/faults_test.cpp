@@ -1,6 +1,6 @@
-// Makes a call that creates, reads, renames or removes a file of a run fail, or kills the process there: every 11th
-// call, or every call in soak tests, of a new run and of a resumed one. Afterwards `--resume` continues or begins at
-// step 0, and ends with the bits of an undisturbed run.
+// Tests that a run survives faults of its files, whether the run is new or resumed. At one system call on its files,
+// either the call fails or the process is killed. If this stops the run, `--resume` continues it. In the end, the run
+// must have the bits of an undisturbed run. The tests try every 11th call, and soak tests every call.
 #include <cerrno>
 #include <filesystem>
 
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two updates with a checkpoint after each; the second one is also validated.
+// The run has two updates. It saves a checkpoint after each update, and validates after the second.
 constexpr const char* kTwoUpdates =
     "--set validate.every=2 --set validate.beam=1 --set validate.max_length_b=2 --set output.log_every=1 "
     "--set output.save_every=1 --set output.keep=2";
@@ -21,7 +21,7 @@ constexpr const char* kTwoUpdates =
 constexpr int kKill = 0;
 
 struct Fault {
-  long at = -1;  // index of the failing call; -1 for no failure
+  long at = -1;  // index of the call with the fault, or -1 for no fault
   int error = kKill;
 };
 
@@ -29,7 +29,7 @@ class RunFaults : public TinyRun {
  protected:
   RunFaults() { EXPECT_EQ(train("whole"), 0) << bytes("err"); }
 
-  // Trains for `steps` updates in total. Returns the exit code, or minus the number of the signal.
+  // Trains for `steps` updates in total. Returns the exit code, or -n if signal n ended the process.
   int train(const std::string& run, const Fault& fault = {}, int steps = 2) {
     const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
     SpawnedProgram program(
@@ -45,8 +45,8 @@ class RunFaults : public TinyRun {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  // Tests every 11th call, or every call in soak tests, of a run that begins with the files of `before`, or without
-  // files if `before` is empty.
+  // Tests every 11th call of a run, or every call in soak tests. The run begins with the files of the run `before`, or
+  // without files if `before` is empty.
   void survives_faults(const std::string& before, int kind) {
     make_anew("counted", before);
     ASSERT_EQ(train("counted"), 0) << bytes("err");
@@ -60,8 +60,8 @@ class RunFaults : public TinyRun {
     }
     RecordProperty("points", points);
     EXPECT_GT(points, calls / step - 1);
-    // Few errors stop a run, about 4 in 100, since a checkpoint that cannot be saved is saved later. With fewer than 60
-    // errors, perhaps none stops it.
+    // Only about 4 of 100 errors stop a run, since a checkpoint that cannot be saved at once is saved later. With fewer
+    // than 60 errors, it can happen that no run is stopped.
     if (kind == kKill) {
       EXPECT_GT(stopped, points * 9 / 10);
     } else if (points >= 60) {

@@ -1,4 +1,4 @@
-// Tests training that starts from a model, with separate learning rates for some parameters and others frozen.
+// Tests training that starts from a model, with separate learning rates for some parameters and with frozen parameters.
 #include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "tests/models/vit/tiny_vit.h"
@@ -21,7 +21,7 @@ class FineTuning : public AnyFamilyRun {
     for (const std::string& one : lines_of(settings, ';')) all.push_back(one);
     return read_config(files_ / "config.toml", all);
   }
-  // Returns the task of a training that starts from the model of "run", before its first update.
+  // Returns the task of a run that starts from the model of "run". No update has been made yet.
   std::unique_ptr<Task> begun(const std::string& settings = "") {
     const ExperimentConfig c = config(settings);
     from_ = load_pretrained(c);
@@ -110,7 +110,7 @@ TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
   EXPECT_EQ(refused("data.directory=more;train.head=keep"),
             "@run/checkpoints/step-00000003/model.safetensors: head.bias is [3], but must be [4] according to this "
             "configuration and its data; train.head = \"new\" creates a new output layer");
-  // A model without class names fits any classes.
+  // If the model has no class names, its head is kept, whatever the names of the new classes are.
   const std::string at = find_model_directory(files_ / "run");
   auto json = nlohmann::json::parse(read_bytes(at + "/config.json"));
   json.at("model").erase("class_names");

@@ -1,4 +1,4 @@
-// Folds models that were trained by runs of any family.
+// A check for the tests of every model family: the model of a run can be folded, and the folded model is correct.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 
 namespace foldgrad::testing {
 
-// Expects that every site of the run's model folds away, that a certificate and all checks find the folded model equal
-// to the trained one, and that the folded model can be saved and loaded. Returns the names of the checks.
+// Folds the model of a run. Expects that all its normalizers fold, that the folded model gives the same logits, that no
+// check of the model fails, and that the folded model can be saved and loaded. Returns the names of the checks.
 inline std::vector<std::string> expect_folds(const std::string& run, const FoldOptions& options = {}) {
   const std::unique_ptr<Model> model = load_model(run);
   const FoldedModel folded = fold(*model, options);

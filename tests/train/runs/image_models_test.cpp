@@ -1,4 +1,4 @@
-// Tests runs of image models other than the vision Transformer: keys, and numbers that a family logs.
+// Tests runs of image models other than the vision Transformer: the effects of keys, and diagnostics in the log.
 #include "engine/contains.h"
 #include "models/t2t/t2t.h"
 #include "tests/train/runs/family_run.h"
@@ -40,7 +40,7 @@ TEST_F(T2tRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"model.layers=2", "model.drop_path=0.5", "loss 1"}});
 }
 
-// Only the random features and the positions keep their initial values.
+// Only the random features of the two token modules, and the positions, must keep their initial values.
 TEST_F(T2tRun, DoesNotTrainFixedParametersAndLogsLengthsOfKeys) {
   ASSERT_EQ(train("run"), 0);
   const auto diagnostics = events("run", "train").at(0).at("diagnostics");

@@ -19,7 +19,7 @@ TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
   const auto validations = events("run", "validate");
   ASSERT_EQ(validations.size(), 3u);
   const auto bits = [&](std::size_t i) { return validations[i].at("bits_per_character").get<double>(); };
-  EXPECT_LT(bits(0), std::log2(15));  // guessing among 14 characters and the unknown one costs log2 15
+  EXPECT_LT(bits(0), std::log2(15));  // a guess among 14 characters and the unknown one costs log2 15
   EXPECT_LT(bits(1), bits(0));
   EXPECT_LT(bits(2), 0.75 * std::log2(15));
   for (const json& v : validations) {
@@ -40,7 +40,7 @@ TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
       text_, fmt::format("best of 60 steps: loss {:.4f}, perplexity ", validations[2].at("loss").get<double>())));
 }
 
-// The rate rises until it destroys the trained weights.
+// The learning rate rises until it destroys the trained weights, so the last validation is not the best.
 TEST_F(LanguageRun, TheBestCheckpointHasTheFewestBits) {
   ASSERT_EQ(train("run", "train.steps=8;train.warmup=7;train.lr=1;validate.every=1;output.save_every=3"), 0);
   const auto validations = events("run", "validate");
@@ -71,7 +71,8 @@ TEST_F(LanguageRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   }
 }
 
-// The saved model is the validated one. The program may sum in another order than the run in this process, in f32.
+// The saved model is the one that was validated. `eval` runs in another process than the run, and may sum f32 numbers
+// in another order.
 TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   write_bytes(files_ / "text/other", "l\u00f6w in haus\nrom\n");
   ASSERT_EQ(train("run", "train.steps=8;data.test=other"), 0);
@@ -80,9 +81,9 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   for (const char* score : {"loss", "perplexity", "bits_per_character"})
     EXPECT_NEAR(valid.at(score), validated.at(score), 1e-6) << score;
   EXPECT_EQ(valid.at("data"), "valid");
-  const json other = eval("");  // scores data.test
+  const json other = eval("");  // without --split, eval scores data.test
   EXPECT_EQ(other.at("data"), "test");
-  EXPECT_EQ(other.at("tokens"), 15);  // all but the first of 16 tokens are predicted
+  EXPECT_EQ(other.at("tokens"), 15);  // the model predicts all of the 16 tokens but the first
   EXPECT_EQ(other.at("characters"), 15);
   for (const char* arguments : {"--split other", "--source text/other"})
     EXPECT_EQ(eval(arguments).at("loss"), other.at("loss")) << arguments;
@@ -103,7 +104,7 @@ TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
   expect_error("eval @run --data-dir @ --split no", 3, "@text/no: cannot be opened: No such file or directory");
 }
 
-// The loss is per token, but bits are per character, whatever a token is.
+// The loss is per token, but bits are per character, even if a token has several characters.
 TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   ASSERT_EQ(train("run", "data.tokenizer=bpe;data.vocabulary=290"), 0);
@@ -118,7 +119,8 @@ TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
   EXPECT_TRUE(begins(output("generate @run --prompt 'das \u597d' --length 40"), "das \u597d"));
 }
 
-// Statistics over a sequence are unknown until it is complete.
+// A model whose normalizer computes statistics over the whole sequence can be trained, but cannot generate text,
+// because later tokens are not known yet.
 TEST_F(LanguageRun, ModelsThatMixTokensTrainButDoNotWrite) {
   ASSERT_EQ(train("run", "norm.name=instancenorm"), 0);
   EXPECT_FALSE(exists("run/samples/step-00000003.txt"));
@@ -186,7 +188,7 @@ TEST_F(LanguageRun, RefusesWhatCannotBe) {
   write_bytes(files_ / "text/short", "\n");
   EXPECT_EQ(refusal("data.valid=short"),
             "data.valid = \"short\": a validation text must have at least 2 tokens, got 1");
-  EXPECT_FALSE(exists(fmt::format("run{}", runs_ - 1))) << "before it is trained";
+  EXPECT_FALSE(exists(fmt::format("run{}", runs_ - 1))) << "a refused run must not create its directory";
 }
 
 }  // namespace

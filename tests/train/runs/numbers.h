@@ -1,20 +1,21 @@
-// The numbers of a `foldgrad train` run that its configuration determines: by name, as text for comparison.
+// Collects the results of a `foldgrad train` run that its configuration determines, such as losses and weights. Each
+// result has a name, and is text that can be compared with another run's.
 #pragma once
 #include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
 
 namespace foldgrad::testing {
 
-// Numbers in the order in which a run computes them. If one of them differs, so do all later ones.
+// Results in the order in which a run computes them. If one of them differs between two runs, so do all later ones.
 const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",     "work 1",          "shapes",
                                                 "loss 1",      "gradient 1",     "moments 1",       "weights 1",
                                                 "weights end", "statistics end", "validation loss", "samples"};
-// Numbers that may differ independently of all others.
+// Results that may differ while all others are the same.
 const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpoints", "test scores", "recordings"};
 
 using RunNumbers = std::map<std::string, std::string>;
 
-// Returns the numbers of the tensors whose names begin with `prefix`.
+// Returns the elements of all tensors whose names begin with `prefix`.
 inline std::string numbers_of(const SafetensorsFile& file, const std::string& prefix) {
   std::string all;
   for (const auto& [name, tensor] : file.tensors)
@@ -23,7 +24,7 @@ inline std::string numbers_of(const SafetensorsFile& file, const std::string& pr
   return all;
 }
 
-// Returns all numbers of a run, including those of update 1 if it was logged and saved.
+// Returns all results of a run. Results of update 1 are included if the run logged and saved this update.
 inline RunNumbers numbers_of_run(const std::string& run) {
   namespace fs = std::filesystem;
   RunNumbers n{{"outcome", "finished"}};
@@ -66,12 +67,13 @@ inline RunNumbers numbers_of_run(const std::string& run) {
     n["statistics end"] =
         numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/norm_state.safetensors"), "");
     const std::string samples = run + "/samples/" + steps.back() + ".txt";
-    if (fs::exists(samples)) n["samples"] = read_bytes(samples);  // if that update was validated
+    if (fs::exists(samples)) n["samples"] = read_bytes(samples);  // if the run validated after its last update
   }
   return n;
 }
 
-// Returns the first of kConsequences that both runs have and that differs, and all of kCadences that differ.
+// Returns the names of differing results: the first of kConsequences that differs, and all of kCadences that differ. A
+// result of kConsequences does not count if one of the runs lacks it.
 inline std::vector<std::string> differences(RunNumbers a, RunNumbers b) {
   if (a["outcome"] != b["outcome"]) return {"outcome"};
   std::vector<std::string> found;

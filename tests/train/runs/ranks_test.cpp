@@ -1,4 +1,5 @@
-// Tests runs on several ranks, in one process and, if mpirun is installed, in several.
+// Tests runs on several ranks: in one process, in processes with torchrun's variables, and, if mpirun is installed, in
+// MPI processes.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -31,13 +32,14 @@ class RanksRun : public TinyRun {
     return processes == 1 ? run_program(arguments) : mpirun(processes, arguments);
   }
   static ProgramResult mpirun(int processes, const std::string& arguments) {
-    // LeakSanitizer would also check the MPI library.
+    // LeakSanitizer would also report the leaks of the MPI library.
     const std::string start =
         "ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism "
         "none";
     return run_after(fmt::format("{} -n {} ", start, processes), arguments + " --device cpu");
   }
-  // Runs the program with torchrun's variables, but without torchrun. All output of rank 0 becomes the result's error.
+  // Runs the program in several processes, with the environment variables that torchrun would set. Returns the exit
+  // code of rank 0 and, as `err`, all its output.
   ProgramResult torchrun(int processes, const std::string& arguments) {
     const std::string log = files_ / "torchrun", one = fmt::format("'{}' {} --device cpu", program(), arguments);
     const std::string command = fmt::format(
@@ -50,7 +52,7 @@ class RanksRun : public TinyRun {
   }
   void needs(const std::string& way) {
     if (!std::regex_search(run_program("doctor").out, std::regex("\n" + way + " +usable\n")))
-      GTEST_SKIP() << "this build cannot do it";
+      GTEST_SKIP() << "this build lacks this way to connect processes";
   }
 };
 
@@ -104,7 +106,7 @@ TEST_F(RanksRun, NormsOfLayersAreOfTheWholeBatchAndOfWhatIsTrained) {
     EXPECT_NEAR(got.at(layer).get<double>(), norm.get<double>(), 1e-5 * norm.get<double>()) << layer;
 }
 
-// In the first update the weights are equal, and only the order of sums differs.
+// In the first update, the weights of the two runs are equal, and only the order of their sums differs.
 TEST_F(RanksRun, RecordsAreOfAllRanks) {
   for (const std::string norm : {"un", "rmsnorm"}) {
     const std::string settings =
@@ -119,8 +121,8 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
       for (const auto member : {&SiteRecording::q, &SiteRecording::G}) {
         const auto &a = one.sites[i].*member, &b = four.sites[i].*member;
         ASSERT_EQ(a.size(), b.size());
-        // G is the mean of products of both signs, so its rounding error is relative to the largest product. We saw
-        // errors of 7e-7 of the largest G.
+        // G is a mean of positive and negative products, so its rounding error is relative to the largest product. We
+        // saw errors of 7e-7 of the largest G.
         const double tolerance = 1e-5 * std::ranges::max(a);
         for (std::size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(b[k], a[k], tolerance) << one.sites[i].site;
       }
@@ -130,7 +132,7 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
 class Meeting : public RanksRun {
  protected:
   void SetUp() override { needs("torchrun"); }
-  // Runs one process of several with torchrun's variables. The processes wait two seconds for each other.
+  // Runs one of two processes, with torchrun's variables. The process waits two seconds for the other one.
   ProgramResult one(int rank, int port, const std::string& variables = "", const std::string& first = "") {
     return run_after(fmt::format("{}export TORCHELASTIC_RUN_ID=none MASTER_ADDR=localhost MASTER_PORT={} WORLD_SIZE=2 "
                                  "RANK={} {}; ",
@@ -141,11 +143,10 @@ class Meeting : public RanksRun {
 
 TEST_F(Meeting, ProcessesThatDoNotComeAreNamedInTime) {
   const int port = free_port() - 1;
-  expect_failure(
-      one(0, port), 6,
-      fmt::format("error: parallel: process 1 of 2 did not connect within 2 s to port {}, $MASTER_PORT + 1, of "
-                  "process 0\n",
-                  port + 1));
+  expect_failure(one(0, port), 6,
+                 fmt::format("error: parallel: process 1 of 2 did not connect to process 0 within 2 s, on port {} "
+                             "($MASTER_PORT + 1)\n",
+                             port + 1));
   expect_failure(one(1, port), 6,
                  fmt::format("error: parallel: process 1 waited 2 s for process 0 at tcp://localhost:{}, $MASTER_ADDR "
                              "and $MASTER_PORT + 1\n",
@@ -153,8 +154,9 @@ TEST_F(Meeting, ProcessesThatDoNotComeAreNamedInTime) {
   expect_failure(one(1, port, "MASTER_ADDR=none.invalid"), 6, "error: parallel: $MASTER_ADDR: \"none.invalid\": ");
 }
 
-// Bytes from other programs are not mistaken for an address, and the process keeps waiting. The bytes of the second
-// connection are a message of ZeroMQ's first protocol, which does not name the sender.
+// Other programs connect to the port. Their bytes must not be mistaken for the address of a process, and the process
+// must keep waiting. The bytes of the second connection are a message of ZeroMQ's first protocol, which does not name
+// the sender.
 TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
   const int port = free_port() - 1;
   const std::string connect = fmt::format("exec 3<>/dev/tcp/localhost/{} && printf ", port + 1);
@@ -163,11 +165,12 @@ TEST_F(Meeting, StrangersAreNotTakenForProcesses) {
       "({0} '\\001\\000\\005\\000abcd' >&3; sleep 0.05); done) 2>/dev/null & true\"; ",
       connect);
   const ProgramResult r = one(0, port, "", strangers);
-  expect_failure(r, 6, "error: parallel: process 1 of 2 did not connect within 2 s");
+  expect_failure(r, 6, "error: parallel: process 1 of 2 did not connect to process 0 within 2 s");
   EXPECT_TRUE(contains(r.err, " messages from other programs arrived")) << r.err;
 }
 
-// The program loads these libraries from its own directory, so a copy in another directory does not find them.
+// The program loads these libraries from its own directory, so a copy of the program in another directory does not find
+// them.
 TEST_F(RanksRun, ALibraryThatIsMissingIsNamed) {
   const std::string copy = files_ / "foldgrad";
   for (const auto& [variables, name, library] :
@@ -228,7 +231,7 @@ TEST_F(MpiRun, EvaluateTogether) {
 
 class SharedValidation : public AnyFamilyRun {
  protected:
-  // Scores the initial model of a configuration.
+  // Returns the validation of a new model with the configuration @config.toml.
   Validation validation(Communicator* communicator) {
     const ExperimentConfig config = read_config(files_ / "config.toml");
     return make_task(config, files_ / config.data_directory(), "", Device::cpu)->validate(communicator);

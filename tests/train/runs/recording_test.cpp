@@ -1,4 +1,5 @@
-// Tests runs with [record]: the trained bits, the recording, and both after a kill.
+// Tests runs with [record]: recording changes no trained bits, the recording contains the right numbers, and a killed
+// run ends with the same bits and the same recording.
 #include "train/analyses/recording.h"
 
 #include "engine/device.h"
@@ -52,8 +53,8 @@ TEST_F(RecordingRuns, EndInTheSameBits) {
   }
 }
 
-// After the warm-up, var_hat and psi differ from q and G. The normalizer also keeps psi, and q of its last two
-// iterations.
+// After the warm-up, var_hat and psi are averages of q and G. The normalizer's state contains psi, and q of the last
+// two iterations, whose geometric mean is var_hat.
 TEST_F(RecordingRuns, HaveTheAveragesOfTheNormalizer) {
   expect_trained("run", kRecord);
   const Recording end = read_recording(path("run", "end"));
@@ -65,7 +66,7 @@ TEST_F(RecordingRuns, HaveTheAveragesOfTheNormalizer) {
                              psi = state.at(s.site + ".psi_ema").values<float>();
     for (int c = 0; c < 16; ++c) {
       const double gm = std::sqrt(double(q[c]) * q[16 + c]);
-      EXPECT_NEAR(s.var_hat[16 + c], gm, 1e-5 * gm) << s.site;  // 1/rstd^2 - eps, where rstd is f32
+      EXPECT_NEAR(s.var_hat[16 + c], gm, 1e-5 * gm) << s.site;  // recorded as 1/rstd^2 - eps, with an f32 rstd
       EXPECT_NEAR(s.psi[16 + c], psi[c], 1e-5 * std::abs(psi[c]) + 1e-9) << s.site;
     }
   }

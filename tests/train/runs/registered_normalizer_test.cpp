@@ -1,4 +1,4 @@
-// Trains, verifies, folds and exports normalizers that do not belong to the library, like the library's own.
+// Tests that user-registered normalizers are trained, verified, folded and exported like the library's own.
 #include <filesystem>
 
 #include "models/fold/model.h"
@@ -17,7 +17,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// y = (1 + tanh(slope)) x + bias, with gains between 0 and 2. The first recorded operation takes a parameter, not x.
+// y = (1 + tanh(slope)) x + bias, so gains are between 0 and 2. The first recorded operation takes a parameter, not x.
 class BoundedGain : public Normalizer {
  public:
   explicit BoundedGain(const NormalizerSite& s)
@@ -40,7 +40,7 @@ class BoundedGain : public Normalizer {
   Parameter slope_, bias_;
 };
 
-// Applies the same map to x divided by its root mean square.
+// Divides x by its root mean square, and applies BoundedGain to the quotient.
 class BoundedRms final : public BoundedGain {
  public:
   using BoundedGain::BoundedGain;
@@ -96,7 +96,7 @@ TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfigurationAndFolds) {
   EXPECT_EQ(model->config().normalizer_options.at("slope"), "0.5");
   for (Normalizer* norm : model->normalizers()) {
     const std::vector<float> slopes = norm->parameters()[0]->value.values<float>();
-    for (float slope : slopes) EXPECT_NEAR(slope, 0.5, 0.1);  // each of five updates changes it by about 0.01 at most
+    for (float slope : slopes) EXPECT_NEAR(slope, 0.5, 0.1);  // each of 5 updates changes a slope by at most about 0.01
     EXPECT_NE(slopes, std::vector<float>(slopes.size(), 0.5f)) << norm->site();
   }
   expect_folds(run, {.tied = FoldOptions::Tied::untie});
@@ -105,7 +105,7 @@ TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfigurationAndFolds) {
   EXPECT_TRUE(folded->config().normalizer_at.empty());
 }
 
-// Decodes without a tape, token by token, before and after folding.
+// Decoding without a tape, token by token, must give the same logits as one forward pass, before and after folding.
 TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
   for (const char* name : {"bounded", "bounded_rms"}) {
     Transformer model(tiny_config(name), 3);
@@ -172,7 +172,8 @@ TEST_F(RegisteredNormalizer, StaysWhereItClaimsNothing) {
   }
 }
 
-// If the site has recorded other operations than the normalizer's, it is not folded.
+// fold() is told which operations the site's normalizer records. If the graph has other operations at the site, fold()
+// must not fold it.
 TEST_F(RegisteredNormalizer, IsNotFoldedWhereAnotherRecordingStandsAtItsSite) {
   Tape tape;
   Parameter W{"fc.weight", randn({2, 2}, 1)};

@@ -15,7 +15,7 @@ class TrainRobustness : public TinyRun {
   // Starts the program with a limit of `file_limit` bytes per file, so that the disk seems full.
   SpawnedProgram spawn(const std::string& arguments, rlim_t file_limit = RLIM_INFINITY) {
     return SpawnedProgram(arguments + " >" + files_ / "out" + " 2>" + files_ / "err", [=] {
-      std::signal(SIGXFSZ, SIG_IGN);  // makes writing fail with EFBIG
+      std::signal(SIGXFSZ, SIG_IGN);  // writes then fail with EFBIG instead of ending the process
       set_file_limit(0, file_limit);
     });
   }
@@ -112,7 +112,7 @@ TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   set_file_limit(child.pid(), RLIM_INFINITY);
   EXPECT_EQ(child.exit_code(), 0) << errors();
   expect_same_numbers("whole", "part", "step-00000005");
-  EXPECT_EQ(events("part", "layers").size(), 2u);  // the log could not be written for a time, either
+  EXPECT_EQ(events("part", "layers").size(), 2u);  // the log could not be written for a while, either
   ASSERT_EQ(train("part", "--resume").exit_code, 0);
   for (const char* kind : {"train", "validate", "layers", "end"})
     EXPECT_EQ(timeless_events("whole", kind), timeless_events("part", kind)) << kind;

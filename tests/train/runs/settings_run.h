@@ -1,4 +1,4 @@
-// Training runs inside the test's own process. Each test changes a few settings of a minimal configuration.
+// Runs training inside the test's process. Each test changes a few settings of a minimal configuration.
 #pragma once
 #include "engine/cpu/threads.h"
 #include "tests/harness/compare.h"
@@ -36,7 +36,8 @@ inline std::string settings_config(const std::string& model, const std::string& 
   return run_config(model + "\nwidth = 8\nffn_width = 8\nheads = 2\nlayers = 1", data, batch);
 }
 
-// A run with the settings `base` and `change`, and the first number that differs from a run with only `base`.
+// Compares a run with the settings `base` and `change` to a run with only `base`. `differs` is the first result that
+// must differ.
 struct Effect {
   const char *base, *change, *differs;
 };
@@ -44,11 +45,11 @@ struct Effect {
 class SettingsRun : public ProgramFiles {
  protected:
   explicit SettingsRun(const std::string& config) {
-    set_threads(1);  // with more threads, such small products are slower
+    set_threads(1);  // with more threads, such small matrix products are slower
     write_bytes(files_ / "config.toml", config);
   }
 
-  // Trains with `settings`, which are separated by semicolons.
+  // Trains with `settings`, which are separated by semicolons. Returns the exit code.
   int train(const std::string& out, const std::string& settings = "", const std::string& resume = "",
             bool allow_change = false) {
     TrainOptions options;
@@ -83,7 +84,7 @@ class SettingsRun : public ProgramFiles {
   }
 
   int runs_ = 0;
-  std::map<std::string, RunNumbers> bases_;  // base runs of expect_effects(), by their settings
+  std::map<std::string, RunNumbers> bases_;  // results of the base runs of expect_effects(), by settings
   std::string text_;                         // TrainingEnd::text of the last training
 };
 

@@ -1,4 +1,4 @@
-// Tests how a run is set up from its configuration, and the saved description of a run.
+// Tests how a run is set up from its configuration or from a checkpoint, and the exit codes of exceptions.
 #include "train/runs/setup.h"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ TEST(TrainingSetup, NoDecayLeavesOutBiasesGainsAndPositions) {
                                       "norm.bias", "norm.weight", "patch_embed.proj.bias", "pos_embed"}));
 }
 
-// A linear layer with one output is a matrix, too.
+// Sequence pooling uses a linear layer with one output. Its weight is a matrix, so it decays.
 TEST(TrainingSetup, SequencePoolingDecays) {
   TrainConfig t;
   t.weight_decay = 0.25, t.no_decay = Undecayed::vectors;
@@ -127,8 +127,8 @@ TEST(TrainingSetup, PatternsGiveParametersRatesOfTheirOwnOrNone) {
     EXPECT_EQ(groups[i].weight_decay, want[i].weight_decay) << i;
     EXPECT_EQ(names(groups[i]), want[i].parameters) << i;
   }
-  // The factor is 1 for the head (5 x 8 + 5), 0.5 for fc2's weight (8 x 12), 0.25 for patches (8 x 12 + 8), positions
-  // (5 x 8) and norms (4 x 8), and 0 for fc1 (12 x 8 + 12) and fc2's bias (8).
+  // The factor is 1 for the head (5 x 8 + 5 parameters), 0.5 for fc2's weight (8 x 12), 0.25 for the patches (8 x 12 +
+  // 8), the positions (5 x 8) and two normalizers (4 x 8), and 0 for fc1 (12 x 8 + 12) and fc2's bias (8).
   EXPECT_EQ(learning_rates(model, groups),
             "learning rates: 45 parameters x 1, 96 parameters x 0.5, 176 parameters x 0.25, 116 parameters x 0, 288 "
             "frozen");

@@ -1,5 +1,6 @@
-// A new family of models needs only to be registered to work in runs, files, folding and checks. This one is as small
-// as possible: it classifies points of three clusters with a linear layer, a normalizer and another linear layer.
+// Tests that a new family of models only needs to be registered to work in runs, files, folding and checks. The test's
+// family is as small as possible: a linear layer, a normalizer and another linear layer classify points of three
+// clusters.
 #include <cmath>
 
 #include "models/blocks/layers.h"

@@ -40,7 +40,7 @@ TEST(RequireDevice, ChoosesForAllThatFollows) {
   EXPECT_EQ(name_of_chosen(Device::cpu), "cpu");
   EXPECT_EQ(message_of([] { require_device("tpu"); }), "--device tpu: must be auto, cpu, cuda, cuda:N or emulated");
   if (!cuda_is_emulated()) return;
-  EXPECT_EQ(require_device("auto"), Device::cpu);  // never the emulation, which is only for tests
+  EXPECT_EQ(require_device("auto"), Device::cpu);  // auto never selects the emulation, which is only for tests
   EXPECT_EQ(require_device("emulated:1"), Device::cuda);
   EXPECT_EQ(cuda_device(), 1);
   EXPECT_EQ(name_of_chosen(Device::cuda), "emulated:1");

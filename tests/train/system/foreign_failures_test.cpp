@@ -1,5 +1,5 @@
-// Failures of the environment, such as a lack of memory, and malformed input files must give the program's own messages
-// and exit codes.
+// Tests that the program reports failures of the environment, such as a lack of memory, and malformed input files with
+// its own messages and exit codes.
 #include "tests/train/model_program.h"
 #include "train/tasks/translation/sentence_piece.h"
 
@@ -17,20 +17,20 @@ TEST(Environment, ThreadsAreCheckedLikeTheOption) {
   for (const char* threads : {"1", "1024", "4,2"}) EXPECT_EQ(norms(threads).exit_code, 0) << threads;
 }
 
-// The limit of 700 MB is too low for AddressSanitizer, which needs terabytes of addresses, and for CUDA's libraries,
-// which need gigabytes: the system's loader would end the program before main().
+// The limit of 700 MB is too low for AddressSanitizer, which reserves terabytes of addresses, and for CUDA's libraries,
+// which need gigabytes. With either, the loader would end the program before main().
 #if !defined(__SANITIZE_ADDRESS__) && !defined(FOLDGRAD_HAVE_CUBLAS) && !defined(FOLDGRAD_HAVE_CUDNN)
 TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
   const TemporaryDirectory files;
   write_bytes(files / "c.toml", "[data]\ntask = 'numbers'\ntrain_pairs = 10\nvalid_pairs = 2\n[model]\nheads = 4\n");
-  // There are two threads, since libgomp keeps a team of two. It would allocate a team of one again in each parallel
-  // region, and end the process if that fails.
+  // The program runs with two threads, since libgomp reuses a team of two. It would allocate a team of one in each
+  // parallel region, and end the process if there is no memory for it.
   const auto train = [&](const std::string& set) {
     return run_after("OMP_NUM_THREADS=2; ulimit -v 700000; ",
                      "train " + files / "c.toml" + " --out " + files / "run" + " --set " + set);
   };
-  // The first setting makes one allocation too large. The second makes small allocations until nothing is left, so
-  // destructors must not need memory, either.
+  // The first setting needs a single allocation that is too large. The second makes small allocations until no memory
+  // is left, so destructors must not need memory, either.
   for (const char* set : {"model.ffn_width=2000000000", "model.encoder_layers=2000000 --set model.width=32"}) {
     const ProgramResult r = train(set);
     EXPECT_EQ(r.exit_code, 6) << set << r.err;
@@ -80,7 +80,7 @@ TEST_F(ForeignModel, TextOfTheFileIsCutAndEscaped) {
 TEST_F(ForeignModel, ABadPieceIsABadModel) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   std::string model = SentencePiece::train({"ein haus", "das haus"}, 13).model();
-  const std::size_t at = model.find("\xe2\x96\x81");  // U+2581, which marks the beginning of a word
+  const std::size_t at = model.find("\xe2\x96\x81");  // U+2581, which marks the start of a word
   ASSERT_NE(at, model.npos);
   model[at] = '\0';
   write_bytes(files_ / "m/vocabulary/sentencepiece.model", model);

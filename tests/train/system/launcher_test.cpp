@@ -29,7 +29,7 @@ TEST(Launcher, KnowsWhoHasStartedIt) {
   EXPECT_EQ(describe(launch(
                 {{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_ADDR", "localhost"}})),
             "2 processes started by torchrun; this is process 0");
-  EXPECT_EQ(describe(launch({{"WORLD_SIZE", "2"}, {"RANK", "0"}})), "one process");  // anyone may have set these
+  EXPECT_EQ(describe(launch({{"WORLD_SIZE", "2"}, {"RANK", "0"}})), "one process");  // other tools set these, too
 }
 
 TEST(Launcher, KnowsItsPlaceOnTheMachine) {

@@ -1,4 +1,4 @@
-// Signals must reach the program without interrupting a thread that runs kernels.
+// Tests that the program handles signals, and that no signal interrupts a thread that runs kernels.
 #include "train/system/signals.h"
 
 #include "tests/train/spawned_program.h"
@@ -26,17 +26,17 @@ TEST_F(Signals, EveryThreadButOneBlocksThem) {
     const int signals[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGPROF, SIGALRM, SIGVTALRM, SIGUSR1,
                            SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE, SIGIO,     SIGRTMIN};
     for (const int signal : signals) blocked += program.has("SigBlk", signal, thread);
-    if (!std::filesystem::exists(task.path())) continue;  // the thread has ended, for example the prefetching one
+    if (!std::filesystem::exists(task.path())) continue;  // this thread (perhaps the prefetching one) has ended
     EXPECT_TRUE(blocked == 0 || blocked == int(std::size(signals))) << thread << " blocks " << blocked;
     open += blocked == 0;
     ++threads;
   }
   EXPECT_EQ(open, 1);
-  EXPECT_GE(threads, 4);  // main, the thread for signals, the prefetching thread, a helper
+  EXPECT_GE(threads, 4);  // main, the signal thread, the prefetching thread, and at least one helper
 }
 
 TEST_F(Signals, AStormOfThemChangesNoBit) {
-  for (const char* name : {"train.de", "train.en"}) {  // large batches, for whose products oneDNN generates code
+  for (const char* name : {"train.de", "train.en"}) {  // makes batches large enough for oneDNN's generated code
     std::string text;
     for (int i = 0; i < 20; ++i) text += bytes(name);
     write_bytes(files_ / name, text);
@@ -82,7 +82,7 @@ TEST_F(Signals, OneEndsACommandThatDoesNotTrain) {
   ASSERT_EQ(train("run").exit_code, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     int ends[2];
-    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);  // an input that never comes
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);  // the program waits for input that never comes
     SpawnedProgram program(quiet("translate " + files_ / "run"), [&] { dup2(ends[0], STDIN_FILENO); });
     wait_until([&] { return program.status("Threads") != "1" || program.ended(); });
     program.send(signal);

@@ -13,7 +13,7 @@ namespace {
 enum Fault { kClosed, kFull, kBroken };
 constexpr const char* kFaultNames[] = {"closed", "full", "broken"};
 
-// Closes `stream`, or redirects it to a full device or a broken pipe. Called in the child process.
+// Closes `stream`, or redirects it to a full device or a broken pipe. Runs in the child process.
 void spoil(int stream, Fault fault) {
   int pipe_ends[2] = {};
   if (fault == kClosed) {
@@ -34,7 +34,7 @@ class Streams : public TinyRun {
     write_safetensors(files_ / "ids", {{"source", ids}, {"input", ids}});
   }
 
-  // Replaces each @ with the path of the test's directory, and each # with a new path in it.
+  // Replaces each @ with the path of the test's directory, and each # with a path in it that does not exist yet.
   std::string filled(std::string arguments) {
     for (std::size_t at = 0; (at = arguments.find_first_of("@#", at)) != std::string::npos;)
       arguments.replace(at, 1, files_.path() + (arguments[at] == '@' ? "/" : "/new" + std::to_string(++names_)));
@@ -135,7 +135,7 @@ TEST_F(Streams, WhatCannotBeReadIsNoEndOfTheText) {
     EXPECT_EQ(r.out, "") << from;
     EXPECT_EQ(r.err, std::string("error: stdin: cannot be read: ") + reason + "\n") << from;
   }
-  // The connection breaks in the third line: closing an end that has unread data resets the other end.
+  // The connection breaks in the third line: closing a socket that has unread data resets its peer.
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const std::string text = bytes("train.de"), sent = text.substr(0, text.find('\n', text.find('\n') + 1) + 5);

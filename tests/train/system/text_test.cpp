@@ -1,4 +1,4 @@
-// Tests base64, splitting into words, text for a terminal, and reading JSON.
+// Tests base64, splitting of text into words, escapes for terminals, and the JSON reader.
 #include "engine/files/file.h"
 #include "tests/harness/file_test.h"
 #include "train/data/lines.h"
@@ -10,14 +10,14 @@
 namespace foldgrad::testing {
 namespace {
 
-// The test vectors of RFC 4648, section 10, and bytes that are encoded as + and /.
+// Tests the vectors of RFC 4648, section 10, and bytes that are encoded as + and /.
 TEST(Base64, TestVectors) {
   const char* const want[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
   for (std::size_t n = 0; n <= 6; ++n) EXPECT_EQ(base64(std::string("foobar").substr(0, n)), want[n]);
   EXPECT_EQ(base64(std::string("\xfb\xff\x00", 3)), "+/8A");
 }
 
-// Splits at the same characters as Python's str.split().
+// split_words() must split at the same characters as Python's str.split().
 TEST(SplitWords, WhiteSpaceIsThatOfUnicode) {
   using Words = std::vector<std::string>;
   for (const char* space : {" ", "\t", "\r", "\x1c", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028",
@@ -100,7 +100,7 @@ TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
   EXPECT_EQ(error(std::string("{}\0", 3)), "@a.json: is not JSON at byte 3");
 }
 
-// The file is sparse, with a size of 1 TiB. read_json() rejects it for its size, and read_lines() rejects its first
+// The file is sparse and has a size of 1 TiB. read_json() must reject it for its size, and read_lines() for its first
 // zero byte.
 TEST_F(JsonFile, IsNotLargerThanWhatIsReadWhole) {
   write("a.json", "{}");

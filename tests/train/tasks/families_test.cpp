@@ -1,4 +1,4 @@
-// Tests keys, config.json and inputs of models of every family, and exports to ONNX that are rejected.
+// Tests the keys, config.json and inputs of every model family, and rejected exports to ONNX.
 #include "train/tasks/families.h"
 
 #include "engine/files/file.h"
@@ -20,7 +20,7 @@ namespace {
 template <class M>
 using ConfigOf = std::remove_cvref_t<decltype(std::declval<const M&>().config())>;
 
-// Returns a small configuration. Its classes have no names.
+// Returns a small configuration. Classes have no names.
 template <class M>
 ConfigOf<M> small_config() {
   ConfigOf<M> config;
@@ -37,7 +37,7 @@ using Integers = std::vector<std::int64_t>;
 using Texts = std::vector<std::string>;
 using Numbers = std::array<double, 3>;
 
-// Return other values of a key, at least one of them valid.
+// Each overload returns other values for the key, at least one of which is valid.
 Integers others(std::int64_t n, const ConfigKey&) { return {2 * n, n + 2, n - 1}; }
 std::vector<double> others(double number, const ConfigKey&) { return {number / 2 + 0.0625}; }
 std::array<bool, 1> others(bool on, const ConfigKey&) { return {!on}; }
@@ -87,7 +87,7 @@ TYPED_TEST(FamilyJson, EveryKeyIsKept) {
     written.normalizer_at = {{"blocks.0.norm1", "affine"}, {"blocks.1.mlp.residual", "scale"}};
     auto again = parse_config_json<Config>(nlohmann::json::parse(config_json(written).dump()));
     EXPECT_EQ(again.normalizer_options.at("window"), "3");
-    again.normalizer_options = written.normalizer_options;  // the file also has the options with default values
+    again.normalizer_options = written.normalizer_options;  // the file also lists options with default values
     EXPECT_EQ(again, written) << key;
   });
 }
@@ -101,8 +101,8 @@ std::int64_t parameters_to_expect(const NfNetConfig& config) { return 2 + 2 * co
 std::int64_t parameters_to_expect(const GptConfig& config) { return config.has_learned_positions() ? 4 : 3; }
 std::int64_t parameters_to_expect(const TransformerConfig& config) { return config.one_input_table() ? 5 : 6; }
 
-// Sizes that do not match a file must be rejected before the model takes memory. A Cct with only one convolution
-// applies it to the image, so it has 3 input channels.
+// Checks expected_parameters() against the model's own parameters. A reader uses it to reject sizes that do not match a
+// file before it allocates the model.
 TYPED_TEST(FamilyJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   change_each_key<TypeParam>([](const auto& config, const std::string& key) {
     const TypeParam model(config, std::nullopt);
@@ -170,7 +170,7 @@ TEST(ConvNextJson, RefusesSizesThatAreNone) {
   EXPECT_EQ(error(Integers{4, 0}), "convnext: channels must have a positive number for each stage, got [4, 0]");
   EXPECT_TRUE(contains(error_with<ConvNext>("/model/width", 8), "there is no key model.width"));
   ConvNextConfig deep = small_config<ConvNext>();
-  deep.channels.assign(70, 4);  // a shift by 70 bits is undefined
+  deep.channels.assign(70, 4);  // must not shift by 70 bits, which is undefined
   EXPECT_EQ(message_of([&] { smallest(deep); }),
             "convnext: depths must have a positive number for each of the 70 stages in channels, got [1, 2]");
 }
@@ -222,8 +222,8 @@ TEST(ConvNextKeys, SizesOfStagesAreAList) {
   EXPECT_EQ(channels("8"), must + "8");
 }
 
-// With four stages, the smallest image is 32 x 32 pixels and its first map is 8 x 8. A window of 7 does not divide 8,
-// so it needs a larger image.
+// With four stages, the smallest image is 32 x 32 pixels and its first map is 8 x 8. 7 does not divide 8, so a window
+// of 7 needs a larger image.
 TEST(SwinKeys, TheSmallestImageIsOneThatWindowsFit) {
   for (const auto& [window, side] : {std::pair(4, 32), {6, 96}, {7, 224}, {100, 32}}) {
     SwinConfig config;

@@ -21,9 +21,9 @@ struct ClassificationData {
   std::map<std::string, std::string> digests = {};  // SHA-256 of each file, by name
 };
 
-// Reads the images for training and validation. data.valid_images of the training images are held out for validation;
-// with data.task = "shapes" they are drawn in addition. If the number is 0, validation uses the test images. Throws
-// FileError and std::invalid_argument.
+// Reads the images for training and validation. Holds out data.valid_images of the training images for validation; with
+// data.task = "shapes", draws this number of additional images instead. If data.valid_images is 0, validation uses the
+// test images. Throws FileError and std::invalid_argument.
 ClassificationData read_images(const ImageConfig& config, const std::string& directory);
 
 // Reads "train", "valid" or "test". Throws std::invalid_argument for any other name, and for "valid" if validation uses
@@ -32,8 +32,9 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
 
 class Classification final : public Task {
  public:
-  // `model` is an ImageModel. Its mean pixel fills areas that augmentation uncovers, except those of crops if data.fill
-  // is "zero". Throws std::invalid_argument as ImageBatches does, and ConfigError for an unknown augmentation.
+  // `model` is an ImageModel. Its mean pixel fills areas that augmentation uncovers; if data.fill is "zero", crops are
+  // filled with black instead. Throws std::invalid_argument if ImageBatches does, and ConfigError for an unknown
+  // augmentation.
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ExperimentConfig& config);
 
   // How images are mixed depends only on the seed and on the batch's number, counted over all epochs. So resuming the
@@ -55,8 +56,8 @@ class Classification final : public Task {
 
 // The task's functions (families.h). An input file of `foldgrad run` has a tensor `images` [images, S, S, 3]: u8, or
 // normalized f32 or f64. Evaluation uses batches of train.batch images. Examples are the images on which runs validate.
-// Both throw as read_split() does, and std::invalid_argument if the images do not have the model's image size.
-// Evaluation also throws std::invalid_argument if the images do not have the model's number of classes.
+// Both throw the exceptions of read_split(), and std::invalid_argument if the images do not have the model's image
+// size. Evaluation also throws std::invalid_argument if the images do not have the model's number of classes.
 extern const TaskKind kClassification;
 
 }  // namespace foldgrad

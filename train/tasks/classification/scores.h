@@ -28,7 +28,8 @@ class ClassificationScores {
   // [CLS-1] Mean over the images of -log p of the label, in nats.
   double loss() const { return loss_ / double(images_); }
   // [CLS-2] Percent of images whose label is among the k with the largest logits. Of equal logits the first counts as
-  // larger. A NaN counts as larger than the label, and every logit as larger than a label that is NaN.
+  // larger. A NaN counts as larger than the label's logit. If the label's logit is NaN, every other logit counts as
+  // larger.
   double top(std::int64_t k) const;
   // Returns the number of images of class `of` for which `predicted` has the largest logit. Images with a NaN logit do
   // not count.

@@ -16,11 +16,12 @@ class TextVocabulary {
   // Makes a vocabulary of characters. Entry 0 represents all unknown characters. The characters of `text` follow,
   // ordered by code point. Throws std::invalid_argument for text that is not UTF-8.
   static TextVocabulary characters(const std::string& text);
-  // Learns byte-pair encoding from a text. Throws std::invalid_argument as SentencePiece::train() does, and
+  // Learns byte-pair encoding from a text. Throws std::invalid_argument if SentencePiece::train() does, and
   // std::runtime_error in a build without SentencePiece.
   static TextVocabulary bpe(const std::string& text, std::int64_t pieces);
 
-  // Throws FileError for missing and malformed files, and std::runtime_error for bpe in a build without SentencePiece.
+  // Throws FileError for missing and malformed files, and std::runtime_error if the kind is bpe and the build lacks
+  // SentencePiece.
   static TextVocabulary load(const std::string& directory);
   // Creates `directory` and writes the vocabulary into it. Throws FileError.
   void save(const std::string& directory) const;

@@ -1,5 +1,6 @@
-// BLEU (Papineni, Roukos, Ward, Zhu 2002) as two programs compute it. They split text into words differently and treat
-// orders without a match differently, so always say which program's score you report.
+// BLEU (Papineni, Roukos, Ward, Zhu 2002) as multi-bleu.perl and sacreBLEU compute it. The two programs split text into
+// words differently and treat n-gram orders without a match differently, so always say which program's score you
+// report.
 //
 //   [BLEU-1]  p_n = sum over lines and n-grams g of min(count of g in the hypothesis, count of g in the reference)
 //                   / number of n-grams of all hypotheses,   n = 1 ... 4

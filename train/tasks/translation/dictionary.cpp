@@ -42,7 +42,8 @@ Dictionary Dictionary::read(const std::string& path) {
       throw FileError(path,
                       fmt::format("line {} must be a word, a space and its count, got {}", i + 1, in_quotes(line)));
     if (!dictionary.add(line.substr(0, space), count))
-      throw FileError(path, fmt::format("line {}: the word {} is repeated", i + 1, in_quotes(line.substr(0, space))));
+      throw FileError(path, fmt::format("line {}: the word {} is already in the dictionary", i + 1,
+                                        in_quotes(line.substr(0, space))));
   }
   dictionary.fill_up();
   return dictionary;

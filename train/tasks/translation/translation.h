@@ -23,7 +23,7 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicato
 // Returns the best hypothesis for each source, without kEos, in the order of the sources. Sources end with kEos. A
 // source that is only kEos is not translated: its hypothesis is empty and has score 0. In each batch, the number of
 // sources times the length of the longest source is at most max_tokens. If logits are not finite, the hypothesis is
-// empty and has score minus infinity. Throws std::invalid_argument as Batches and beam_search do.
+// empty and has score minus infinity. Throws std::invalid_argument if Batches or beam_search does.
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096,
                                         Communicator* communicator = nullptr);
@@ -56,7 +56,7 @@ extern const TaskKind kTranslation;
 // statistics over the tokens of a sentence, since decoding sees only one token at a time.
 CheckResult check_translations(Transformer& model, Transformer& folded, const Sentences& sources);
 
-// Loads the vocabulary of a model's directory. Throws CheckpointError if loading fails or the sizes are not those of
+// Loads the vocabulary of a model's directory. Throws CheckpointError if loading fails or the sizes differ from
 // `config`.
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config);
 

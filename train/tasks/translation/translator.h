@@ -18,7 +18,7 @@ struct TranslatorOptions {
 // A model at inference with its vocabulary. `model` must outlive this object and must not change.
 class Translator {
  public:
-  // Throws std::invalid_argument as InferenceTransformer does.
+  // Throws std::invalid_argument if InferenceTransformer does.
   Translator(Transformer& model, Vocabulary vocabulary, const TranslatorOptions& options);
 
   // Returns the ids of a line, without a trailing "\r". Throws FileError, with `place` as its path, if the line is not

@@ -23,7 +23,8 @@ class Vocabulary {
   static Vocabulary bpe(Bpe codes, Dictionary source, Dictionary target, bool lowercase);
   static Vocabulary sentence_piece(SentencePiece pieces, bool lowercase);
 
-  // Throws FileError for missing and malformed files, and std::runtime_error for SentencePiece in a build without it.
+  // Throws FileError for missing and malformed files, and std::runtime_error if the kind is sentencepiece and the build
+  // lacks SentencePiece.
   static Vocabulary load(const std::string& directory);
   // Creates `directory` and writes the vocabulary into it. Throws FileError.
   void save(const std::string& directory) const;

@@ -11,11 +11,11 @@ TEST(HostWaits, AreCountedWhereTheHostNeedsTheDevice) {
   Tensor x = Tensor::full({300}, 3, DType::f32, Device::cuda);
   x.zero();
   x.copy_from(Tensor::of<float>({300}, values));
-  EXPECT_EQ(waits(), 0) << "of filling, and of copying to the device";
+  EXPECT_EQ(waits(), 0) << "filling, and copying to the device, must not wait";
   EXPECT_EQ(x.values<float>(), values);
-  EXPECT_EQ(waits(), 1) << "of a copy to the host";
+  EXPECT_EQ(waits(), 1) << "a copy to the host waits once";
   cuda_synchronize();
-  EXPECT_EQ(waits(), 1) << "of cuda_synchronize()";
+  EXPECT_EQ(waits(), 1) << "cuda_synchronize() waits once";
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ struct SlowDevice final : Marks {
     done = std::max(done, mark);
   }
   void forget(std::uint64_t mark) override {
-    EXPECT_LE(mark, done) << "a mark that is still to come";
-    EXPECT_EQ(mark, ++forgotten) << "each once, in their order";
+    EXPECT_LE(mark, done) << "the device has not passed this mark yet";
+    EXPECT_EQ(mark, ++forgotten) << "each mark must be forgotten once, in order";
   }
 
   std::uint64_t last = 0, done = 0, forgotten = 0;
@@ -38,15 +38,15 @@ TEST(StagingRing, WaitsOnlyWhenItIsFull) {
   EXPECT_EQ(upload(40), 0u);
   EXPECT_EQ(upload(40), 40u);
   EXPECT_EQ(device.waits, 0);
-  EXPECT_EQ(upload(30), 0u) << "20 are left at the end";
-  EXPECT_EQ(device.waits, 1) << "for the first 40";
+  EXPECT_EQ(upload(30), 0u) << "only 20 bytes are left at the end";
+  EXPECT_EQ(device.waits, 1) << "for the copy of the first 40 bytes";
   EXPECT_EQ(upload(10), 30u);
   EXPECT_EQ(device.waits, 1);
   EXPECT_EQ(upload(1), 40u);
   EXPECT_EQ(device.waits, 2);
   device.done = device.last;
   EXPECT_EQ(upload(100), 0u);
-  EXPECT_EQ(device.waits, 2) << "all has been copied";
+  EXPECT_EQ(device.waits, 2) << "the device has finished all copies";
   EXPECT_EQ(host_waits() - before, 2);
 }
 
@@ -54,7 +54,7 @@ RC_GTEST_PROP(StagingRing, NeverGivesWhatIsStillBeingCopied, ()) {
   const std::size_t size = *rc::gen::inRange<std::size_t>(1, 200);
   SlowDevice device;
   StagingRing ring(size, device);
-  std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> parts;  // the key is the mark
+  std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> parts;  // mark: the bytes of its copy
   int laps = 0;
   for (int n = 0; n < 200; ++n) {
     const std::size_t bytes = *rc::gen::inRange<std::size_t>(1, size + 1);

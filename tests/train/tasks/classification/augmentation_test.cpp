@@ -1,4 +1,4 @@
-// Compares the augmentation of images with its definition and with Pillow.
+// Compares image augmentation with its definition and with Pillow.
 #include "train/tasks/classification/augmentation.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Bytes augmented(const Augmentation& a, const ImageSet& images, std::int64_t i, s
   return out;
 }
 
-// Makes one image whose red is the number of the pixel, from 1 to H W. Green and blue are 0.
+// Makes one image. The red of each pixel is its number, from 1 to H W; green and blue are 0.
 ImageSet numbered(std::int64_t height, std::int64_t width) {
   ImageSet images = counting_images(1, height, width, 1);
   images.pixels.zero();
@@ -41,8 +41,8 @@ std::string reds(const Bytes& image) {
   return text;
 }
 
-// With a border of 1, a 2 x 2 image has the 9 crops listed here. In 900 epochs each occurs about 100 times. Its count
-// is binomial with a standard deviation of 9.4, and is off by more than 5 deviations for one seed in a million.
+// With a border of 1, a 2 x 2 image has the 9 crops listed here. In 900 epochs, each occurs about 100 times, with a
+// standard deviation of 9.4. The bound of 47 is five deviations; some count exceeds it for one seed in 110,000.
 TEST(Augmentation, AUG_1_EveryCropIsAsLikely) {
   const ImageSet images = numbered(2, 2);
   std::map<std::string, int> times{{"0 0 0 1 ", 0}, {"0 0 1 2 ", 0}, {"0 0 2 0 ", 0}, {"0 1 0 3 ", 0}, {"1 2 3 4 ", 0},
@@ -52,7 +52,8 @@ TEST(Augmentation, AUG_1_EveryCropIsAsLikely) {
   for (const auto& [crop, count] : times) EXPECT_NEAR(count, 100, 47) << crop;
 }
 
-// torchvision's RandomCrop pads the image by p on each side with its fill, and cuts out any window of the image's size.
+// torchvision's RandomCrop pads the image by p on each side with its fill colour, and cuts out any window of the
+// image's size.
 TEST(Augmentation, AUG_1_CropsAreTheWindowsOfThePaddedImage) {
   constexpr std::int64_t H = 3, W = 4, p = 2, columns = W + 2 * p;
   const ImageSet images = counting_images(1, H, W, 1);
@@ -72,12 +73,12 @@ TEST(Augmentation, AUG_1_CropsAreTheWindowsOfThePaddedImage) {
       windows.insert(window);
     }
   ASSERT_EQ(windows.size(), 25u);
-  // The probability that 500 epochs miss one of the 25 windows is 4e-8.
+  // The probability that 500 epochs miss one of the 25 windows is 3e-8.
   for (std::int64_t epoch = 0; epoch < 500; ++epoch) seen.insert(augmented(a, images, 0, 1, epoch));
   EXPECT_EQ(seen, windows);
 }
 
-// About 1,000 of the 2,000 epochs mirror the image, with a standard deviation of 22.4. We allow 5 deviations.
+// About 1,000 of the 2,000 epochs mirror the image, with a standard deviation of 22.4. The bounds are five deviations.
 TEST(Augmentation, AUG_2_HalfOfTheImagesAreMirrored) {
   const ImageSet images = numbered(1, 3);
   int mirrored = 0, changes = 0;
@@ -110,18 +111,17 @@ TEST(Augmentation, AUG_3_AlternatingFlip) {
   EXPECT_NEAR(first, 1000, 112);
 }
 
-// The image is 3 x 1 pixels, and the holes are squares of side 2. A hole around row 0, 1 or 2 hides row 0, rows 0 and
-// 1, or rows 1 and 2.
+// The image has 3 rows of one pixel, and the holes are squares of side 2. A hole around row 0 hides row 0, around row 1
+// rows 0 and 1, and around row 2 rows 1 and 2.
 TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
   const ImageSet images = numbered(3, 1);
   std::map<std::string, int> times{{"0 2 3 ", 0}, {"0 0 3 ", 0}, {"1 0 0 ", 0}};
   for (std::int64_t epoch = 0; epoch < 900; ++epoch) ++times[reds(augmented({.cutout = 2}, images, 0, 1, epoch))];
   EXPECT_EQ(times.size(), 3u);
-  for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // 5 deviations of 14.1 each
+  for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // five standard deviations of 14.1
 }
 
-// There are 81 crops and 1,024 holes, each with and without mirroring. So two images, epochs or seeds hardly ever agree
-// by chance.
+// There are 81 crops, 1,024 holes, and mirroring. So two images, epochs or seeds hardly ever agree by chance.
 TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
   ImageSet images = counting_images(2, 32, 32, 1);  // the next line makes both images equal
   std::copy_n(images.image(0), images.image_bytes(), images.pixels.data<std::uint8_t>() + images.image_bytes());
@@ -135,7 +135,7 @@ TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
 }
 
 // Each of 600 epochs draws one of 15 operations and the sign of its magnitude. So every operation occurs about 20 times
-// with either sign.
+// with each sign.
 TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
   const ImageSet images = counting_images(2, 8, 8, 1);
   const Augmentation a{.rand_augment = {.operations = 1, .magnitude = 7}, .fill = {1, 2, 3}};
@@ -150,12 +150,12 @@ TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
     }
   ASSERT_GE(expected.size(), 20u);  // some operations ignore the sign, and some do not change this image
   EXPECT_EQ(times.size(), expected.size());
-  // Each count has a binomial distribution; five standard deviations of the rarest result are 22.
+  // Each count is binomial, so its standard deviation is about sqrt(count). The bounds are five deviations.
   for (const auto& [pixels, count] : expected) EXPECT_NEAR(times[pixels], count, 5 * std::sqrt(count));
 }
 
-// Random numbers select operations by index. If the order of the operations changed, a resumed run would continue with
-// other images.
+// A random number selects an operation by index. If the order of the operations changed, a resumed run would train on
+// different images.
 TEST(Augmentation, RandAugmentsOperationsKeepTheirOrder) {
   std::string names;
   for (const PictureOp& op : kPictureOps) names += op.name + std::string(" ");
@@ -164,8 +164,8 @@ TEST(Augmentation, RandAugmentsOperationsKeepTheirOrder) {
             "colour contrast brightness sharpness ");
 }
 
-// The hole covers the whole image, so only the fill colour is left if cutout comes after the operations. Each operation
-// draws its own random numbers, so two operations must differ from one in some epoch.
+// The hole covers the whole image, so if cutout comes after the operations, only the fill colour is left. The second
+// operation draws its own random numbers, so two operations must differ from one in some epoch.
 TEST(Augmentation, RandAugmentComesBeforeCutout) {
   const ImageSet images = counting_images(1, 8, 8, 1);
   const Augmentation cut{.rand_augment = {.operations = 3, .magnitude = 10}, .cutout = 16, .fill = {1, 2, 3}};
@@ -236,8 +236,8 @@ const PictureOp* operation(const std::string& name) {
   return found == kPictureOps.end() ? nullptr : &*found;
 }
 
-// Pillow truncates the result of bilinear interpolation, whereas we round it, so values may differ by one gray level.
-// All other operations agree exactly.
+// Pillow truncates the result of bilinear interpolation, but foldgrad rounds it, so values may differ by 1. All other
+// operations must agree exactly.
 TEST(Pillow, RND_1_RND_2_RND_3_RND_4_RND_5_DoesTheSame) {
   int compared = 0;
   for (const auto& [name, tensor] : golden().tensors) {
@@ -256,7 +256,7 @@ TEST(Pillow, RND_1_RND_2_RND_3_RND_4_RND_5_DoesTheSame) {
   EXPECT_EQ(compared, 30);
 }
 
-// The step of [RND-2] leaves out the lightest gray, which half of the pixels have: (4 - 2) 255 / 255 = 2.
+// The step of [RND-2] does not count the pixels of the lightest gray, which are half of all: (4 - 2) 255 / 255 = 2.
 TEST(Pillow, RND_2_EqualizesWithoutTheLastLevel) {
   Bytes pixels(4 * 255 * 3, 10);
   std::fill(pixels.begin() + 2 * 255 * 3, pixels.end(), 200);
@@ -265,8 +265,8 @@ TEST(Pillow, RND_2_EqualizesWithoutTheLastLevel) {
   EXPECT_EQ(pixels.back(), (2 / 2 + 2 * 255) / 2);
 }
 
-// Autocontrast cannot spread a single level. Equalize has the step 254 / 255, which is 0, since 254 pixels are below
-// the last level; it then changes nothing.
+// Autocontrast cannot spread a single level. Equalize changes nothing if its step is 0, here 254 / 255 in integers,
+// since 254 pixels are below the last level.
 TEST(Pillow, RND_1_RND_2_LeaveWhatHasTooFewLevels) {
   Bytes pixels(255 * 3, 7);
   operation("autocontrast")->apply({1, 255, {0, 0, 0}, pixels.data()}, 0);
@@ -277,7 +277,7 @@ TEST(Pillow, RND_1_RND_2_LeaveWhatHasTooFewLevels) {
   EXPECT_EQ(pixels, before);
 }
 
-// Pillow scales rows and columns one after the other and rounds in between; we round only at the end, so values may
+// Pillow scales in one direction, rounds, and scales in the other. foldgrad rounds only at the end, so values may
 // differ by 1.
 TEST(Pillow, PIC_1_ScalesTheSame) {
   for (const std::int64_t size : {1, 7, 32, 41, 50}) {

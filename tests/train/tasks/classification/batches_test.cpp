@@ -100,7 +100,7 @@ TEST(ImageBatches, WhatIsHeldOutIsTheEndOfAPermutation) {
   all.insert(all.end(), split.valid.begin(), split.valid.end());
   std::ranges::sort(all);
   EXPECT_EQ(all, counting(100));
-  // A smaller held-out part is the end of the same order.
+  // A smaller held-out part is the end of the same permutation.
   const HoldOut fewer = hold_out(100, 10, 7);
   EXPECT_TRUE(std::ranges::includes(split.valid, fewer.valid));
   EXPECT_NE(split.valid, hold_out(100, 30, 8).valid);

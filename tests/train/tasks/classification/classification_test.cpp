@@ -1,4 +1,4 @@
-// Tests scores and exhibits of classification, and examples of a validation.
+// Tests scores and exhibits of classification, and the examples of a validation set.
 #include <cmath>
 #include <limits>
 
@@ -25,7 +25,7 @@ ClassificationScores scores_of(const std::vector<double>& logits, const std::vec
 }
 
 TEST(ClassificationScores, CLS_1_CLS_2_WorkedByHand) {
-  // In the four rows, the label has the largest logit, the second largest, the fifth largest, and the smallest.
+  // The labels of the four rows have the largest, the second largest, the fifth largest and the smallest logit.
   const ClassificationScores scores =
       scores_of({3, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 5, 4, 3, 2, 1, 0, 5, 4, 3, 2, 1, 0}, {0, 0, 4, 5});
   EXPECT_EQ(scores.images(), 4);
@@ -109,8 +109,7 @@ class Exhibits : public ::testing::Test {
 
   const std::vector<std::string> classes_{"cat", "dog", "eel"};
   const ImageSet images_ = counting_images(4, 2, 3, 3);  // labels 0, 1, 2, 0
-  // Only the third image is classified correctly. The fourth has the largest loss, followed by the second and the
-  // first.
+  // Only the third image is classified correctly. The fourth has the largest loss, then the second, then the first.
   const Tensor logits_ = Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, -9, 0, 9});
 };
 

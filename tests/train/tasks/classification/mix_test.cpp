@@ -18,7 +18,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 using Labels = std::vector<std::int64_t>;
 
-// Returns Kolmogorov's statistic for the lambdas of n steps: sqrt(n) times the largest difference between their
+// Returns the Kolmogorov-Smirnov statistic of lambda in n steps: sqrt(n) times the largest difference between its
 // empirical distribution and `cdf`.
 double kolmogorov(double a, int n, const std::function<double(double)>& cdf) {
   std::vector<double> lambdas;
@@ -32,8 +32,8 @@ double kolmogorov(double a, int n, const std::function<double(double)>& cdf) {
   return worst * std::sqrt(double(n));
 }
 
-// Kolmogorov's bound 2 exp(-2 * 2.2^2) says that the statistic exceeds 2.2 for one seed in 8,000. For a = 0.5, 1 and 2,
-// lambda has the densities 1 / (pi sqrt(x (1 - x))), 1 and 6 x (1 - x).
+// The statistic exceeds 2.2 for one seed in 8,000: its tail is at most 2 exp(-2 * 2.2^2). For a = 0.5, 1 and 2, lambda
+// has the densities 1 / (pi sqrt(x (1 - x))), 1 and 6 x (1 - x).
 TEST(Mix, MIX_1_LambdaIsFromTheBetaDistribution) {
   constexpr int kSteps = 20000;
   EXPECT_LT(kolmogorov(0.5, kSteps, [](double x) { return 2 / std::numbers::pi * std::asin(std::sqrt(x)); }), 2.2);
@@ -50,7 +50,7 @@ TEST(Mix, MIX_1_SmallAndLargeParametersGiveNumbers) {
     // The standard deviation of lambda is 1 / sqrt(8 a + 4) = 3.5e-4.
     EXPECT_NEAR(draw_mix({.mixup = 1e6}, 1, 1, 1, step).lambda, 0.5, 5 * 3.6e-4);
   }
-  EXPECT_NEAR(above, 50, 25);  // 5 deviations of 5
+  EXPECT_NEAR(above, 50, 25);  // five standard deviations of 5
 }
 
 TEST(Mix, MIX_2_ByHand) {
@@ -76,9 +76,9 @@ TEST(Mix, MIX_3_ByHand) {
   EXPECT_EQ(mixed.lambda.values<float>(), (std::vector<float>{float(1 - 2.0 / 6), float(1 - 2.0 / 6)}));
 }
 
-// With a = 1, r^2 is uniform, so a box has l of 4 rows with a probability of (2 l + 1) / 16. Its centre is in each of
-// the 4 rows with a probability of 1 / 4. Boxes that clipping makes equal are counted together, for rows and for
-// columns. We allow 5 standard deviations.
+// With a = 1, r^2 is uniform, so a box of the 4 x 4 image has l rows with a probability of (2 l + 1) / 16. Its centre
+// is in each row with a probability of 1 / 4. The test counts rows and columns separately, and adds up boxes that are
+// equal after clipping. It allows 5 standard deviations.
 TEST(Mix, MIX_3_BoxesAreAsLikelyAsCountedOut) {
   using Side = std::pair<std::int64_t, std::int64_t>;
   const std::int64_t size = 4, steps = 6400;
@@ -110,7 +110,7 @@ TEST(Mix, MIX_3_BoxesAreAsLikelyAsCountedOut) {
 TEST(Mix, BothAreAsLikelyAndNoneChangesNothing) {
   int cut = 0;
   for (int step = 0; step < 2000; ++step) cut += draw_mix({.mixup = 0.8, .cutmix = 1}, 8, 8, 1, step).cut;
-  EXPECT_NEAR(cut, 1000, 112);  // 5 deviations of 22.4
+  EXPECT_NEAR(cut, 1000, 112);  // five standard deviations of 22.4
   const Mix none = draw_mix({}, 8, 8, 1, 5);
   EXPECT_EQ(none.lambda, 1);
   EXPECT_FALSE(none.cut);

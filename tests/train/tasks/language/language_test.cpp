@@ -1,4 +1,5 @@
-// Tests scores of a text, the samples of a validation, and checks, examples and inputs of language models.
+// Tests the scores of a text, the samples that a validation prints, and the checks, examples and inputs of language
+// models.
 #include "train/tasks/language/language.h"
 
 #include <cmath>
@@ -26,7 +27,7 @@ class LanguageScoring : public FileTest {
   const Ids ids_ = vocabulary_.encode(kSmallText);
 };
 
-// With weights of zero, every token is equally likely.
+// If all weights are 0, every token is equally likely.
 TEST_F(LanguageScoring, LM_1_LM_2_LM_3_OfAGuessAmongAllTokens) {
   std::vector<TextVocabulary> all{vocabulary_};
   if (sentence_piece_available()) all.push_back(TextVocabulary::bpe(kSmallText, 275));
@@ -42,7 +43,7 @@ TEST_F(LanguageScoring, LM_1_LM_2_LM_3_OfAGuessAmongAllTokens) {
   }
 }
 
-// Each token is predicted only from the earlier tokens of its window of 6. The tolerance allows for logits in f32.
+// The model predicts each token only from the earlier tokens of its window of 6. The tolerance allows for f32 logits.
 TEST_F(LanguageScoring, LM_1_EveryWindowBeginsWithoutWhatStandsBeforeIt) {
   const auto model = random_gpt(config_for(vocabulary_), DType::f32);
   double want = 0;
@@ -67,8 +68,8 @@ TEST_F(LanguageScoring, FewerBitsAreBetter) {
   EXPECT_EQ(v.short_text, "loss 1.0000  ppl 2.72  1.443 bits/character");
 }
 
-// With a context of 8, each sample continues a passage of two tokens. The passages begin at tokens 0, 7 and 14 of the
-// 23.
+// With a context of 8, each sample continues a passage of two tokens. Of the text's 23 tokens, the passages begin at
+// tokens 0, 7 and 14.
 TEST_F(LanguageScoring, SamplesGoOnFromThreePassages) {
   GptConfig config = config_for(vocabulary_);
   config.context = 8;
@@ -86,7 +87,8 @@ TEST_F(LanguageScoring, SamplesGoOnFromThreePassages) {
   EXPECT_EQ(written_samples(*random_gpt(config, DType::f32), vocabulary_, ids_), "");
 }
 
-// A faulty normalizer that adds up rows: the rows of each sequence, or the rows of all sequences at the same position.
+// A faulty normalizer. To each row it adds all rows of the same sequence, or all rows at the same position in any
+// sequence.
 template <bool kOfSequence>
 class Leak final : public Normalizer {
  public:

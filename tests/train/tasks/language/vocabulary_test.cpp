@@ -1,4 +1,4 @@
-// Tests text vocabularies, and the text that a configuration's [data] selects.
+// Tests text vocabularies, and which text [data] in a configuration selects.
 #include <algorithm>
 #include <ctime>
 
@@ -17,7 +17,7 @@ const std::string kText = "das alte Haus\n  zwei\tl\u00f6cher \n\nein haus am ha
 TextVocabulary pieces() { return TextVocabulary::bpe(kText, 280); }
 
 // Draws difficult text: white space and line ends of all kinds, NUL, a byte order mark, the replacement character, and
-// characters of one to four bytes. Leaves out U+2581, which SentencePiece uses for a space.
+// characters of one to four bytes. It never contains U+2581, which SentencePiece uses for a space.
 std::string any_text() {
   const std::vector<std::uint32_t> hard{'a', 's', 'u', 'h', ' ', '\n', '\r', '\t', 0, 0xe9, 0xfffd, 0xfeff, 0x2028};
   const auto character =
@@ -67,7 +67,7 @@ TEST(TextVocabulary, BytePairsAreShorterThanTheirBytesAndTheSameEachTime) {
   EXPECT_STREQ(v.kind(), "bpe");
   EXPECT_LT(v.encode(kText).size(), kText.size());
   EXPECT_EQ(pieces().encode(kText), v.encode(kText));
-  EXPECT_EQ(v.encode("\n"), Ids{4 + '\n'});  // pieces are learned from lines without their ends, so "\n" is a byte
+  EXPECT_EQ(v.encode("\n"), Ids{4 + '\n'});  // pieces are learned from lines without line ends, so "\n" is a byte
   EXPECT_EQ(std::ranges::count(v.encode(kText), kEos), 0);
   EXPECT_EQ(v.decode({v.encode("d").at(0), kEos, v.encode("a").at(0)}), "da");  // kEos does not end a text
 }
@@ -178,8 +178,7 @@ TEST_F(LanguageText, ValidationAndTestMayHaveFilesOfTheirOwnWhichAreNotTrainedOn
   EXPECT_EQ(split("train"), "w\n");
 }
 
-// A resumed run compares digests by file name. If both files had the same name in the list, a change in one of them
-// would be missed.
+// A resumed run compares digests by name. If both files had the same name, the run would miss a change in one of them.
 TEST_F(LanguageText, FilesOfOneNameHaveADigestEach) {
   for (const std::string part : {"a", "b"}) write(part + "/text.txt", part + " text\n");
   config_.train = "a/text.txt", config_.valid = "b/text.txt";
@@ -207,7 +206,8 @@ TEST_F(LanguageText, MissingAndEmptyFilesAreNamed) {
   EXPECT_EQ(message<FileError>([&] { read_language_data(config_, "/absent"); }), "/absent" + absent);
 }
 
-// The digest of these 16 GiB would take 5 to 50 seconds, so the file must be rejected at its first byte.
+// Computing the digest of these 16 GiB would take 5 to 50 seconds, so the reader must reject the file at its first
+// byte.
 TEST_F(LanguageText, AFileOfHolesIsRefusedAtOnce) {
   write("a.txt", "");
   std::filesystem::resize_file(files_ / "a.txt", std::uintmax_t(1) << 34);

@@ -1,4 +1,4 @@
-// Tests windows of a text in which token i has the id i, so that the ids show where a window begins.
+// Tests windows of a text. Token i has the id i, so the ids show where a window begins.
 #include "train/tasks/language/windows.h"
 
 #include <set>
@@ -54,11 +54,11 @@ std::vector<Ids> epoch_of(Windows& windows) {
   return all;
 }
 
-// For one seed in 25,000, forty epochs do not draw all four offsets (4 * 0.75^40). A missing window or a repeated order
+// Forty epochs miss one of the four offsets for one seed in 25,000 (4 * 0.75^40). A missing window or a repeated order
 // is far less likely.
 TEST(Windows, WIN_1_WIN_2_OffsetsAndOrdersAreDrawnForEachEpochBySeed) {
   const WindowOptions options{.length = 4, .size = 5, .seed = 3};
-  Windows windows(counting(54), options);  // twelve windows, two batches
+  Windows windows(counting(54), options);  // twelve windows and two batches
   std::set<std::int64_t> offsets, begins;
   std::set<std::vector<Ids>> orders;
   for (int epoch = 0; epoch < 40; ++epoch) {

@@ -47,18 +47,19 @@ TEST(Batches, BAT_4_WorkedByHand) {
   EXPECT_EQ(batch.target_tokens(), 5);
 }
 
-// Sorted by source length, then by target length, both with eos, the pairs are 4 (2, 2), 1 (2, 3), 0 (3, 2), 3 (3, 2),
-// 2 (3, 4).
+// Pairs are sorted by source length, then by target length; both include eos. The order is 4 (2, 2), 1 (2, 3), 0 (3,
+// 2), 3 (3, 2), 2 (3, 4).
 TEST(Batches, BAT_1_BAT_2_OrderAndSizesByHand) {
   const EncodedPairs pairs = pairs_of({{2, 1}, {1, 2}, {2, 3}, {2, 1}, {1, 1}});
   Batches batches(pairs, {.max_tokens = 9, .multiple = 2, .shuffle = false});
-  // Pairs 4, 1 and 0 fill the 9 tokens, but 3 rows are not a multiple of 2, so the first batch has only pairs 4 and 1.
-  // With pair 2, whose target has length 4, the next batch would have 3 * 4 = 12 tokens, so it has only pairs 0 and 3.
+  // Pairs 4, 1 and 0 would fill the 9 tokens, but 3 rows are not a multiple of 2. So the first batch has only pairs 4
+  // and 1. Pair 2 has a target of length 4 and would raise the next batch to 3 * 4 = 12 tokens. So that batch has only
+  // pairs 0 and 3.
   EXPECT_EQ(epoch_of(batches), (std::vector<std::vector<std::int64_t>>{{4, 1}, {0, 3}, {2}}));
 }
 
-// The long pair closes a batch of 3 rows, and one of them is left over. This row must not share a batch with the long
-// pair, since 2 rows of length 7 exceed the limit of 8 tokens.
+// The long pair closes a batch of 3 rows. The batch keeps 2 of them, a multiple of 2. The third row must not share a
+// batch with the long pair, since 2 rows of length 7 exceed the limit of 8 tokens.
 TEST(Batches, BAT_2_NoBatchExceedsTheLimitAfterARemainder) {
   Batches batches(pairs_of({{1, 1}, {1, 1}, {1, 1}, {6, 6}}), {.max_tokens = 8, .multiple = 2, .shuffle = false});
   EXPECT_EQ(epoch_of(batches), (std::vector<std::vector<std::int64_t>>{{0, 1}, {2}, {3}}));

@@ -33,8 +33,8 @@ class ExperimentDataTest : public FileTest {
 TEST_F(ExperimentDataTest, WordsOfTheTrainingFiles) {
   const ExperimentData data = read("");
   EXPECT_EQ(data.vocabulary.kind(), "words");
-  // Both languages share one table. "Haus", "House" and "low" occur twice and come first, ordered by bytes, so "low"
-  // has the id 6.
+  // Both languages share one dictionary. "Haus", "House" and "low" occur twice, so they come first, sorted by bytes.
+  // After 4 special symbols, "low" has the id 6.
   EXPECT_EQ(data.train.pairs.source[0], data.vocabulary.encode_target("Ein Haus"));
   EXPECT_EQ(data.train.pairs.target[2], (Ids{6, kEos}));
   EXPECT_EQ(data.valid.text.target[1], "the big old House");
@@ -63,8 +63,8 @@ TEST_F(ExperimentDataTest, SmallLettersInTextAndIds) {
 TEST_F(ExperimentDataTest, BpeWithPublishedDictionariesJoined) {
   const std::string files = "source_dictionary = 'dict.de.txt'\ntarget_dictionary = 'dict.en.txt'\n";
   const ExperimentData data = read("tokenizer = 'bpe'\nbpe_codes = 'codes'\n" + files);
-  // In the joined table, "low" occurs 6 times, "House" 4, "Haus" 3 and "a" 3 times. With the 4 special symbols that
-  // makes 8 rows; the made-up word is dropped.
+  // In the joined dictionary, "low" has the count 6, "House" 4, "Haus" 3 and "a" 3. With 4 special symbols it has 8
+  // entries; the made-up word is dropped.
   EXPECT_EQ(data.vocabulary.source_size(), 8);
   EXPECT_EQ(data.vocabulary.encode_source("low a"), (Ids{4, 7, kEos}));
   EXPECT_EQ(data.vocabulary.encode_target("low lower"), (Ids{4, kUnk, kUnk, kEos}));
@@ -110,7 +110,7 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
 }
 
 TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {
-  // max_ratio drops line 2 of train.en, the longest sentence. The validation text is never cleaned.
+  // max_ratio drops line 2 of train.en, the longest sentence. It never drops lines of the validation text.
   EXPECT_EQ(
       refusal<FileError>("max_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
       "@valid.en: line 2 has 5 tokens, including the end token, but train.max_tokens = 4; raise the limit, or leave "
@@ -118,7 +118,7 @@ TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine
   EXPECT_EQ(
       refusal<FileError>("valid = 'train'\nmax_ratio = 1.5\n[train]\nmax_tokens = 4\n"),
       "@train.en: line 2 has 5 tokens, including the end token, but train.max_tokens = 4; raise the limit, or leave "
-      "out the pair");  // not cleaned either, since it is also the validation text
+      "out the pair");  // max_ratio drops nothing here, since this is also the validation text
   EXPECT_EQ(
       refusal<FileError>("max_ratio = 1.5\n[model]\nmax_positions = 2\n"),
       "@train.de: line 1 has 3 tokens, including the end token, but model.max_positions = 2; raise the limit, or leave "
@@ -158,16 +158,16 @@ TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
             "data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
 }
 
-// The digest of a sparse file would take hours. So the text must be read first, which rejects such a file at its first
-// byte.
+// Computing the digest of a large sparse file would take hours. So the text must be read first: the reader rejects such
+// a file at its first byte.
 TEST_F(ExperimentDataTest, TextIsReadBeforeDigestsAreTaken) {
   write("valid.de", "z\xffwei\n");
-  std::filesystem::remove(files_ / "valid.en");  // an attempt to take its digest would fail first
+  std::filesystem::remove(files_ / "valid.en");  // computing its digest first would give another error
   EXPECT_EQ(refusal<FileError>(""), "@valid.de: line 1 must be UTF-8, got byte 0xff at byte 2 of the line");
 }
 
-// If a checkpoint has the vocabulary, the files that it came from are needed only for their digests. A digest would
-// take seconds for the 16 GiB here, and hours for a terabyte, so the size must be checked first.
+// If a checkpoint has the vocabulary, the vocabulary's files are needed only for their digests. A digest would take
+// seconds for the 16 GiB here, and hours for a terabyte, so the size must be checked first.
 TEST_F(ExperimentDataTest, AVocabularyOfHolesIsRefusedAtOnce) {
   write("holes", "");
   std::filesystem::resize_file(files_ / "holes", std::uintmax_t(1) << 34);

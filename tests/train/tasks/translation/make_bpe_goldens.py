@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/bpe.json: merge codes, and lines of made-up words that subword-nmt segments with them.
+"""Writes tests/golden/bpe.json: merge codes, lines of made-up words, and their segmentation by subword-nmt.
 pip install subword-nmt==0.3.8;  python3 tests/train/tasks/translation/make_bpe_goldens.py"""
 import io
 import json
@@ -25,8 +25,8 @@ def line():
 codes = io.StringIO()
 learn_bpe(io.StringIO("\n".join(line() for _ in range(1500))), codes, 400)
 with_version = codes.getvalue()
-# In version 0.1, the end of a word is a separate symbol. These codes are written by hand and list "l o" twice. Its
-# first place counts, so in the many words with "lomi" it is merged before "o m".
+# In version 0.1, the end of a word is a separate symbol. These codes are written by hand and list "l o" twice. The
+# first line counts, so "l o" is merged before "o m" in the many words with "lomi".
 old = "a a\nk a\nka </w>\nl o\no m\nlo </w>\nl o\nt h\nth e\nthe </w>\na </w>\nx x\nxx xx\n"
 unseen = ["".join(rng.choice(SYLLABLES) for _ in range(rng.randint(1, 6))) for _ in range(200)]
 lines = SPECIAL + [line() for _ in range(150)] + [" ".join(unseen[i:i + 4]) for i in range(0, 200, 4)]

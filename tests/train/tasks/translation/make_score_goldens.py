@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/scores.json: scores that sacreBLEU and multi-bleu.perl give small sets of lines.
+"""Writes tests/golden/scores.json: the scores that sacreBLEU and multi-bleu.perl compute for small sets of lines.
 
     pip install sacrebleu==2.4.3
     python3 tests/train/tasks/translation/make_score_goldens.py multi-bleu.perl     # scripts/generic/multi-bleu.perl of Moses, 31473d8
 
-multi-bleu.perl prints its score with only two decimals. multi_bleu() below computes the exact score. The line that it
-formats must equal the line of multi-bleu.perl."""
+multi-bleu.perl prints its score with only two decimals. multi_bleu() below computes the exact score. It also formats
+a line, which must equal the line of multi-bleu.perl."""
 import json
 import math
 import pathlib
@@ -73,7 +73,7 @@ def multi_bleu(hyps, refs):
     """Returns the exact score, and the line that multi-bleu.perl would print if it did not fail for hyp_len = 0."""
     correct, total, hyp_len, ref_len = [0] * 4, [0] * 4, 0, 0
     for hyp, ref in zip(hyps, refs):
-        # Python's split() of bytes splits only at ASCII white space, like Perl's
+        # bytes.split() splits only at ASCII white space, as Perl does
         h, r = hyp.encode().split(), ref.encode().split()
         hyp_len, ref_len = hyp_len + len(h), ref_len + len(r)
         for n in range(1, 5):

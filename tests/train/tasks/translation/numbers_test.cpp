@@ -93,8 +93,8 @@ TEST(Numbers, OrdinalsDecimalsAndDatesSpelledByHand) {
   }
 }
 
-// Returns the value of a cardinal, computed from the parts into which cut() splits it, or -1 if it does not know a
-// part. If every number comes back, no two numbers share a spelling and cut() splits each one correctly.
+// Computes the value of a cardinal from the parts into which cut() splits it. Returns -1 if a part is unknown. If every
+// number is read back, no two numbers share a spelling, and cut() splits each correctly.
 std::int64_t value_of(const std::string& words) {
   static const std::map<std::string, std::int64_t> kValues = [] {
     std::map<std::string, std::int64_t> values{{"ein", 1}, {"eine", 1}, {"sech", 6}, {"sieb", 7}, {"zwan", 2}};
@@ -105,7 +105,7 @@ std::int64_t value_of(const std::string& words) {
     for (int tens = 20; tens < 100; tens += 10) values[english_cardinal(tens)] = tens;
     return values;
   }();
-  std::int64_t total = 0, group = 0, last = 0;  // `last` is not yet in `group`, the part below 1000
+  std::int64_t total = 0, group = 0, last = 0;  // `group` is the part below 1000, without `last`
   std::string parts = cut(words);
   for (std::size_t at; (at = parts.find("@@")) != parts.npos;) parts.erase(at, 2);
   for (const std::string& raw : split_words(parts)) {

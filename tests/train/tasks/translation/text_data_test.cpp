@@ -29,7 +29,7 @@ TEST_F(BpeCodes, SegmentsAsSubwordNmtDoes) {
   for (const json& golden : goldens) {
     Bpe codes = bpe(golden["codes"]);
     ASSERT_GE(golden["lines"].size(), 200u);
-    for (int time = 0; time < 2; ++time)  // the second time, words come from the cache
+    for (int time = 0; time < 2; ++time)  // the second time, apply() takes the words from its cache
       for (std::size_t i = 0; i < golden["lines"].size(); ++i)
         EXPECT_EQ(codes.apply(golden["lines"][i]), golden["segmented"][i]) << golden["lines"][i];
   }
@@ -39,7 +39,7 @@ TEST_F(BpeCodes, WorkedByHand) {
   Bpe codes = bpe("#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
   EXPECT_EQ(codes.apply("low lower w"), "low lo@@ wer w");
   EXPECT_EQ(codes.apply("lowlow"), "lo@@ w@@ low");
-  // If the codes list a pair twice, its first place counts: "l o" is merged before "o m". If its second place counted,
+  // If the codes list a pair twice, the first line counts: "l o" is merged before "o m". If the second line counted,
   // the result would be l@@ om@@ a.
   EXPECT_EQ(bpe("#version: 0.2\nl o\no m\nl o\n").apply("loma"), "lo@@ m@@ a");
 }
@@ -48,7 +48,7 @@ TEST_F(BpeCodes, RemoveJoinsPieces) {
   EXPECT_EQ(remove_bpe("lo@@ w@@ low w  "), "lowlow w");
   EXPECT_EQ(remove_bpe("cut off@@"), "cut off");
   EXPECT_EQ(remove_bpe("@@@@ @@ x"), "@@x");
-  EXPECT_EQ(remove_bpe("low \u00a0 lo@@\u3000\x1f\t"), "low \u00a0 lo@@");  // as Python's str.rstrip() does
+  EXPECT_EQ(remove_bpe("low \u00a0 lo@@\u3000\x1f\t"), "low \u00a0 lo@@");  // like Python's str.rstrip()
   EXPECT_EQ(remove_bpe("\u3000@@"), "");
 }
 
@@ -75,7 +75,7 @@ TEST_F(DictionaryFiles, NumbersAsFairseqGivesThem) {
   EXPECT_EQ(Dictionary::read(files_ / "again.txt").text(), dictionary.text());
 }
 
-// Some files contain scores of SentencePiece instead of counts. fairseq reads each as an integer.
+// Some dictionaries contain SentencePiece's scores instead of counts. fairseq reads each score as an integer.
 TEST_F(DictionaryFiles, CountsMayBeNegative) {
   write("dict.txt", "ie -0\np -1\nw -2\n");
   const Dictionary dictionary = Dictionary::read(files_ / "dict.txt");
@@ -98,8 +98,8 @@ TEST_F(DictionaryFiles, ErrorsNameFileAndLine) {
   EXPECT_EQ(error("a 1\nb\n"), "@dict.txt: line 2 must be a word, a space and its count, got \"b\"");
   for (const std::string line : {"a 1x", "a -", "a 99999999999999999999"})
     EXPECT_EQ(error(line + "\n"), "@dict.txt: line 1 must be a word, a space and its count, got \"" + line + "\"");
-  EXPECT_EQ(error("a 1\na 2\n"), "@dict.txt: line 2: the word \"a\" is repeated");
-  EXPECT_EQ(error("<pad> 1\n"), "@dict.txt: line 1: the word \"<pad>\" is repeated");
+  EXPECT_EQ(error("a 1\na 2\n"), "@dict.txt: line 2: the word \"a\" is already in the dictionary");
+  EXPECT_EQ(error("<pad> 1\n"), "@dict.txt: line 1: the word \"<pad>\" is already in the dictionary");
   const Dictionary dictionary = Dictionary::of_words({"a"});
   EXPECT_EQ(message<std::invalid_argument>([&] { dictionary.word(8); }), "dictionary: ids must be in [0, 8), got 8");
   const std::vector<std::string> twice{"a", "a"};

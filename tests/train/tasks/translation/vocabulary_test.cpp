@@ -1,4 +1,4 @@
-// Tests vocabularies of translation, and SentencePiece.
+// Tests translation vocabularies and SentencePiece.
 #include "train/tasks/translation/vocabulary.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class VocabularyFiles : public FileTest {
 TEST(Vocabulary, NumbersNeedNoFile) {
   const Vocabulary v = Vocabulary::numbers();
   const Ids ids = v.encode_source("einundzwanzig Millionen");
-  EXPECT_EQ(ids.size(), 6u);  // ein und zwan zig Millionen, end
+  EXPECT_EQ(ids.size(), 6u);  // ein, und, zwan, zig, Millionen and the end token
   EXPECT_EQ(unknown(ids), 0);
   EXPECT_EQ(v.decode_target(v.encode_target("on the twenty-first of May")), "on the twenty-first of May");
   EXPECT_EQ(v.source_size(), v.target_size());
@@ -159,8 +159,8 @@ TEST_F(SentencePieceTest, ErrorsNameTheReason) {
       "sentence_piece: at least one line of at most 4192 bytes must contain a word, but none of the ";
   EXPECT_EQ(error({" ", "", "\t"}), must + "3 lines does");
   const std::string longest(4193, 'a');
-  // The library drops these characters or turns them into white space, and skips the long line. If it found no word at
-  // all, it would end the process.
+  // SentencePiece drops these characters or turns them into white space, and skips the long line. If it finds no word
+  // at all, it ends the process.
   for (const char* line :
        {"\u200b", "\u200d\u2581", "\x1f", "\x7f", "\u3000", "\u2581", "\ufeff", "\ufffd", longest.c_str()})
     EXPECT_EQ(error({line, " "}), must + "2 lines does");

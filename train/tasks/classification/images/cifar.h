@@ -35,8 +35,8 @@ std::int64_t cifar_label_bytes(const std::string& path);
 // part `valid`, so `part` is `train` or `test`.
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
-// Reads a part. Throws FileError as read_records() does, and if the file of class names is empty, or is missing and the
-// layout has no names.
+// Reads a part. Throws FileError if read_records() does, if the file of class names is empty, or if that file is
+// missing and the layout has no names.
 ImageSet read_cifar(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
 // Writes images in the layout of CIFAR-10, with the training images in five files of nearly equal size. Throws

@@ -25,13 +25,13 @@ enum class FolderLayout { classes, tiny_imagenet };
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
                      const std::vector<std::string>& classes = {}, FolderLayout layout = FolderLayout::classes);
 
-// The number of images of each class of a part, and a text about skipped files, which is empty if no file was skipped.
+// The number of images in each class of a part, and a text about skipped files, which is empty if no file was skipped.
 struct FolderCounts {
   std::vector<std::string> classes;
   std::vector<std::int64_t> images;
   std::string left_out;
 };
-// Counts without decoding. Throws FileError as read_folder() does, except for faults in images.
+// Counts without decoding. Throws FileError if read_folder() does, except for faults in images.
 FolderCounts count_folder(const std::string& directory, ImagePart part, FolderLayout layout = FolderLayout::classes);
 
 // Returns the SHA-256 of pixels, labels and class names.

@@ -10,7 +10,7 @@ namespace foldgrad::testing {
 namespace {
 
 TEST(ImageSet, StatisticsByHand) {
-  // There are two pixels: red is 0 and 255, green is 51 twice, and blue is 51 and 153.
+  // The image has two pixels: red is 0 and 255, green is 51 twice, and blue is 51 and 153.
   const ImageSet images{
       Tensor::of<std::uint8_t>({1, 1, 2, 3}, {0, 51, 51, 255, 51, 153}), Tensor::of<std::int64_t>({1}, {0}), {"only"}};
   check(images);
@@ -51,7 +51,7 @@ TEST(ImageSet, ErrorsNameWhatIsWrong) {
 
 constexpr std::int64_t kPlane = 32 * 32;
 
-// Returns `labels` and three planes that have one value each, except that the green of pixel (1, 2) is `marked`.
+// Returns `labels` and three planes. Each plane has a single value, except that the green of pixel (1, 2) is `marked`.
 std::string record(const std::string& labels, char red, char green, char blue, char marked) {
   std::string planes = std::string(kPlane, red) + std::string(kPlane, green) + std::string(kPlane, blue);
   planes[kPlane + 1 * 32 + 2] = marked;
@@ -60,7 +60,7 @@ std::string record(const std::string& labels, char red, char green, char blue, c
 
 class CifarTest : public FileTest {
  protected:
-  // Writes the files of CIFAR-10 with one image in each. Their labels are 0, 1, ... 5.
+  // Writes the six files of CIFAR-10, each with one image. The labels are 0 to 5.
   void write_tiny() {
     for (char file = 0; file < 5; ++file)
       write("data_batch_" + std::to_string(file + 1) + ".bin", record({file}, char(10 + file), 20, char(200), 99));

@@ -1,4 +1,4 @@
-// Images whose bytes show their position.
+// Images in which each byte shows its position.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace foldgrad::testing {
 
-// Makes images in which byte k, counted over all images, is k mod 251. Since 251 is a prime, no two rows or channels
-// are equal. Labels cycle through the classes.
+// Makes images whose bytes count up, modulo 251, through all images. 251 is a prime, so no two rows or channels are
+// equal. Labels cycle through the classes.
 inline ImageSet counting_images(std::int64_t count, std::int64_t height, std::int64_t width, std::int64_t classes) {
   ImageSet images{Tensor::empty({count, height, width, kColours}, DType::u8), Tensor::empty({count}, DType::i64), {}};
   for (std::int64_t k = 0; k < images.pixels.size(); ++k) images.pixels.data<std::uint8_t>()[k] = std::uint8_t(k % 251);

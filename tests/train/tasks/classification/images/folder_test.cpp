@@ -45,7 +45,7 @@ TEST_F(FolderTest, ClassesAndImagesComeInTheOrderOfTheirNames) {
   EXPECT_EQ(train.labels.values<std::int64_t>(), (std::vector<std::int64_t>{0, 1, 1}));
   EXPECT_EQ(grays(train), (std::vector<int>{20, 10, 11}));
   EXPECT_EQ(train.pixels.shape(), Shape({3, 2, 2, 3}));
-  // Test images are labelled by the training classes, so eel is class 1 although the test set has no cat.
+  // Labels of test images follow the training classes, so eel is class 1 although the test set has no cat.
   const ImageSet test = read(ImagePart::test, train.classes);
   EXPECT_EQ(test.classes, train.classes);
   EXPECT_EQ(test.labels.values<std::int64_t>(), (std::vector<std::int64_t>{1}));
@@ -78,7 +78,7 @@ TEST_F(FolderTest, ImagesAreDecodedAgainOnlyWhenTheyChange) {
   ASSERT_TRUE(fs::exists(cache()));
   const std::string path = files_ / "train/eel/a.png", same_size = gray(77);
   const auto when = fs::last_write_time(path);
-  write_bytes(path, same_size);  // not detected, since neither size nor time changes
+  write_bytes(path, same_size);  // must not be detected, since neither size nor time changes
   fs::last_write_time(path, when);
   EXPECT_EQ(grays(read()), grays(first));
   EXPECT_EQ(digest_of(read()), digest_of(first));
@@ -94,7 +94,7 @@ TEST_F(FolderTest, ImagesAreDecodedAgainOnlyWhenTheyChange) {
   EXPECT_EQ(grays(read()), (std::vector<int>{11, 77, 19, 20}));
 }
 
-// A cache is not used if its end is missing or if one of its bits has changed.
+// A cache must not be used if its end is missing or if one of its bits has changed.
 TEST_F(FolderTest, ADamagedCacheIsMadeAnew) {
   const std::string want = digest_of(read()), good = read_bytes(cache());
   for (const std::string& bad : {std::string("none"), good.substr(0, good.size() - 1), std::string()}) {

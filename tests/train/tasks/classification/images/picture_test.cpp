@@ -29,22 +29,22 @@ Bytes red_of(const Picture& p) {
 }
 
 TEST(Square, PIC_1_WorkedByHand) {
-  // This scales to half the size. The new centres are 1 and 3; their two nearest pixels have a weight of 3/4, and the
-  // next two, where they exist, 1/4.
+  // Scales to half the size. The centres of the new pixels are 1 and 3. The two nearest pixels have a weight of 3/4,
+  // and the next two, if they exist, 1/4.
   const Bytes line{10, 30, 50, 230};
   Bytes four;
   for (int row = 0; row < 4; ++row) four.insert(four.end(), line.begin(), line.end());
   // (3/4 10 + 3/4 30 + 1/4 50) / (7/4) = 24.3; (1/4 30 + 3/4 50 + 3/4 230) / (7/4) = 124.3
   EXPECT_EQ(red_of(square(picture(4, 4, four), 2)), (Bytes{24, 124, 24, 124}));
-  // This scales to twice the size. In a line of two pixels the new centres are 1/4, 3/4, 5/4 and 7/4. At the two in the
-  // middle, the nearer pixel has a weight of 3/4 and the other one 1/4.
+  // Scales to twice the size. In a line of two pixels, the new centres are 1/4, 3/4, 5/4 and 7/4. For the middle two,
+  // the nearer pixel has a weight of 3/4, and the farther pixel 1/4.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 100, 0, 100}), 4)),
             (Bytes{0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100, 0, 25, 75, 100}));
-  // Rows behave like columns.
+  // Rows are scaled like columns.
   EXPECT_EQ(red_of(square(picture(2, 2, {0, 0, 100, 100}), 4)),
             (Bytes{0, 0, 0, 0, 25, 25, 25, 25, 75, 75, 75, 75, 100, 100, 100, 100}));
-  // This scales to two thirds of the size. The new centres are 3/4 and 9/4. For each of them, the nearest pixel has
-  // weight 5/6 and the next one 1/2, before division by their sum, 4/3.
+  // Scales to two thirds of the size. The new centres are 3/4 and 9/4. For each of them, the nearest pixel has the
+  // weight 5/6 and the next pixel 1/2; both are divided by their sum, 4/3.
   EXPECT_EQ(red_of(square(picture(3, 3, {0, 64, 90, 0, 64, 90, 0, 64, 90}), 2)), (Bytes{24, 80, 24, 80}));
 }
 
@@ -53,7 +53,7 @@ TEST(Square, TakesTheMiddleAndLeavesWhatFits) {
   EXPECT_EQ(red_of(square(wide, 2)), (Bytes{2, 3, 6, 7}));
   EXPECT_EQ(red_of(square(high, 2)), (Bytes{3, 4, 5, 6}));
   EXPECT_EQ(red_of(square(picture(2, 2, {9, 8, 7, 6}), 2)), (Bytes{9, 8, 7, 6}));
-  // The crop begins between two columns if the sides differ by an odd number.
+  // If the sides differ by an odd number, the crop begins in the middle of a pixel.
   EXPECT_EQ(red_of(square(picture(1, 2, {10, 20}), 1)), (Bytes{15}));
 }
 
@@ -99,17 +99,17 @@ TEST(DecodePng, LaysWhatIsTransparentOverWhite) {
   const std::string three{9, 8, 7, char(255), 9, 8, 7, 0, 0, 0, 0, char(128)};
   const Bytes got = decode_picture("a", png_file(3, 1, 8, PngColour::rgba, three)).pixels;
   EXPECT_EQ(Bytes(got.begin(), got.begin() + 6), (Bytes{9, 8, 7, 255, 255, 255}));
-  EXPECT_NEAR(got[6], 187, 2);  // half of the light of white, by libpng's gamma tables
+  EXPECT_NEAR(got[6], 187, 2);  // half the light of white, according to libpng's gamma tables
   EXPECT_EQ(decode_picture("a", png_file(1, 1, 8, PngColour::gray_alpha, {3, char(255)})).pixels, (Bytes{3, 3, 3}));
 }
 
 TEST(DecodePng, WhatIsCutOffOrDamagedIsRefused) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   std::string good = png_file(2, 2, 8, PngColour::rgb, "abcdefghijkl");
-  const std::size_t last = good.size() - chunk("IEND", "").size();  // decoding does not need the chunk IEND
+  const std::size_t last = good.size() - chunk("IEND", "").size();  // decoding does not need the IEND chunk
   for (std::size_t n = 8; n < last; ++n) ASSERT_EQ(refusal(good.substr(0, n)).find("a: PNG: "), 0u) << n;
   EXPECT_EQ(refusal(good), "no error");
-  good[last - 7] = char(good[last - 7] + 1);  // within the check sum of the samples
+  good[last - 7] = char(good[last - 7] + 1);  // changes the checksum of the image data
   EXPECT_EQ(refusal(good).find("a: PNG: "), 0u);
 }
 
@@ -139,8 +139,8 @@ TEST_F(DecodePicture, OtherFilesAreNamed) {
 
 std::string golden(const std::string& name) { return read_bytes(FOLDGRAD_SOURCE_DIR "/tests/golden/pictures/" + name); }
 
-// The JPEG images of tests/golden/pictures/make.py are 16 x 8 pixels, with one colour on the left and another on the
-// right.
+// tests/golden/pictures/make.py made these JPEG images. They are 16 x 8 pixels and have one colour in the left half and
+// another in the right half.
 TEST(DecodeJpeg, GivesTheColoursThatWereCompressed) {
   if (!jpeg_available()) GTEST_SKIP() << "this build lacks libjpeg-turbo";
   struct Case {
@@ -155,7 +155,7 @@ TEST(DecodeJpeg, GivesTheColoursThatWereCompressed) {
     ASSERT_EQ(p.width, 16);
     for (std::int64_t i = 0; i < 8 * 16 * 3; ++i) {
       const Bytes& want = i / 3 % 16 < 8 ? left : right;
-      ASSERT_NEAR(p.pixels[i], want[i % 3], 2) << name << " " << i;  // quality 95 without subsampling
+      ASSERT_NEAR(p.pixels[i], want[i % 3], 2) << name << " " << i;  // the quality is 95
     }
   }
 }
@@ -169,7 +169,7 @@ TEST(DecodeJpeg, WhatIsCutOffOrOfOtherColoursIsRefused) {
   }
   EXPECT_EQ(refusal(golden("cmyk.jpg")), "a: JPEG: must be RGB or gray, got CMYK");
   std::string huge = golden("colours.jpg");
-  const std::size_t frame = huge.find("\xff\xc0") + 5;  // position of height and width
+  const std::size_t frame = huge.find("\xff\xc0") + 5;  // offset of the height and the width
   huge.replace(frame, 4, "\xff\xdc\xff\xdc");
   EXPECT_EQ(refusal(huge), "a: JPEG: must have 1 to 67108864 pixels, got 65500 x 65500");
 }

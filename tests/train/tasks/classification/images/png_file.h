@@ -1,4 +1,4 @@
-// Makes PNG files by the specification (ISO/IEC 15948), without a library.
+// Makes PNG files as specified in ISO/IEC 15948, without a library.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -34,8 +34,8 @@ inline std::string stored(const std::string& bytes) {
 
 enum class PngColour { gray = 0, rgb = 2, palette = 3, gray_alpha = 4, rgba = 6 };
 
-// Makes a PNG file. `samples` contains the bytes of all rows, without their filter bytes. `before` contains the chunks
-// to insert before the image data.
+// Makes a PNG file. `samples` contains the bytes of all rows, without their filter bytes. `before` contains chunks to
+// insert before the image data.
 inline std::string png_file(std::uint32_t width, std::uint32_t height, int depth, PngColour colour,
                             const std::string& samples, const std::string& before = "") {
   std::string rows;

@@ -45,20 +45,20 @@ TEST(Shapes, PartsSeedsAndImagesDiffer) {
   EXPECT_NE(one, image(ImagePart::train, 0, 2));
 }
 
-// If neighbours began with the same random numbers, they would have the same colours and the same noise, and would
-// differ only in their shape.
+// If the random numbers of adjacent images began alike, the images would have the same colours and the same noise, and
+// would differ only in their shapes.
 TEST(Shapes, NeighboursDifferInMoreThanTheirShape) {
   for (std::int64_t i = 0; i < 20; ++i) {
     const Bytes a = image(ImagePart::train, i, 1), b = image(ImagePart::train, i + 1, 1);
     std::int64_t same = 0;
     for (std::int64_t k = 0; k < kBytes; ++k) same += a[k] == b[k];
-    EXPECT_LT(same, kBytes / 2);  // 1 in 256 by chance; more where both are black or white
+    EXPECT_LT(same, kBytes / 2);  // 1 in 256 agrees by chance, more if both are black or white
   }
 }
 
-// For each class, the test measures means over 1,000 images: of the three colours of the corner pixel, which is
-// background or stripe, and of the differences between an image's three mean colours. Colours do not depend on the
-// class, so each mean must be within 5 estimated standard deviations of the mean over all classes. With 10 * 6
+// The test compares six features: the three channels of the corner pixel, which is background or a stripe, and the
+// differences between an image's three mean channels. Colours must not depend on the class. So each class's mean over
+// its 1,000 images must be within 5 estimated standard deviations of the mean over all classes. With 10 * 6
 // comparisons, the test fails for 1 seed in 30,000.
 TEST(Shapes, NoColourTellsTheClass) {
   const std::int64_t per_class = 1000;
@@ -84,8 +84,7 @@ TEST(Shapes, NoColourTellsTheClass) {
   }
 }
 
-// Each shape must be inside its circle, since the edge of the image might cut off the rest, and not much smaller than
-// the circle.
+// A shape must not exceed its circle, since the edge of the image might cut it off, and must not be much smaller.
 TEST(Shapes, EveryOutlineFillsACircleOfRadiusOne) {
   for (std::int64_t shape = 0; shape < shapes::kClasses; ++shape) {
     float farthest = 0;
@@ -115,7 +114,7 @@ TEST(Shapes, DistancesByHand) {
   EXPECT_FLOAT_EQ(of("cross", 0.7f, 0), -0.25f);
   EXPECT_FLOAT_EQ(of("cross", 0.7f, 0.7f), 0.43f);
   EXPECT_NEAR(of("star", 0, 1), 0, 1e-6);           // a tip
-  EXPECT_NEAR(of("star", 0, -0.381966f), 0, 1e-6);  // the corner between two tips, where two lines cross
+  EXPECT_NEAR(of("star", 0, -0.381966f), 0, 1e-6);  // an inner corner, where two lines cross
   EXPECT_FLOAT_EQ(of("bars", 0.1f, 0), 0.22f);
   EXPECT_FLOAT_EQ(of("bars", 0.1f, 0.42f), -0.2f);
   EXPECT_FLOAT_EQ(of("L", -0.38f, -0.3f), -0.22f);

@@ -1,4 +1,4 @@
-// Tests TinyImageNet's layout with two classes, made from the JPEG files of tests/golden/pictures.
+// Tests TinyImageNet's layout with two classes of images from tests/golden/pictures.
 #include <cmath>
 
 #include "engine/files/file.h"
@@ -34,8 +34,9 @@ class TinyImageNet : public FileTest {
   static constexpr const char* kAnnotations = "val_0.JPEG\tn02\t0\t32\t44\t62\nval_1.JPEG\tn01\t1\t1\t2\t2\n";
 };
 
-// Checks the first and the last pixel of an image. It is the square from the middle of a picture of 8 x 16 pixels, so
-// its left half has one colour and its right half the other. Compression changes a value by at most 2.
+// Checks the first and the last pixel of an image. The picture is 8 pixels high and 16 wide, with one colour in each
+// half. The image is its centre crop, so it has the same colours in its halves. JPEG compression changes a value by at
+// most 2.
 void expect_first_and_last(const ImageSet& set, std::int64_t i, const std::vector<int>& first,
                            const std::vector<int>& last) {
   for (std::size_t c = 0; c < 3; ++c) {
@@ -54,7 +55,7 @@ TEST_F(TinyImageNet, ImagesHaveTheClassesOfTheirFoldersAndOfTheAnnotations) {
   EXPECT_EQ(val.labels.values<std::int64_t>(), (std::vector<std::int64_t>{1, 0}));
   expect_first_and_last(val, 0, {30, 30, 30}, {220, 220, 220});
   EXPECT_TRUE(exists("train-8.images") && exists("val-8.images"));
-  write("val/val_annotations.txt", "val_0.JPEG\tn01\nval_1.JPEG\tn01\n");  // the cache has the old labels
+  write("val/val_annotations.txt", "val_0.JPEG\tn01\nval_1.JPEG\tn01\n");  // the cache still has the old labels
   EXPECT_EQ(read(ImagePart::test, train.classes).labels.values<std::int64_t>(), (std::vector<std::int64_t>{0, 0}));
 }
 
