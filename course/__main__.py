@@ -34,7 +34,7 @@ def told(exercise):
 
 def main(words):
     known = exercises()
-    usage = f"usage: {__doc__}\nexercises: {', '.join(known)}; the number of a chapter means all of its exercises"
+    usage = f"usage: {__doc__}\nexercises: {', '.join(known)}; a chapter number selects all exercises of the chapter"
     if words in (["--help"], ["-h"]):
         print(usage)
         return 0

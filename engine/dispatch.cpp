@@ -11,8 +11,8 @@ void check_operand(const char* op, const char* what, const Tensor& operand, cons
                    const Tensor& like, const char* like_name) {
   const bool ok =
       operand.defined() && operand.shape() == shape && operand.dtype() == dtype && operand.device() == like.device();
-  FOLDGRAD_CHECK(ok, "{}: {} must be {} {} on {}, to match {}, which is {}, got {}", op, what, name(dtype), shape,
-                 name(like.device()), like_name, describe(like), describe(operand));
+  FOLDGRAD_CHECK(ok, "{}: {} must be {} {} on {} ({} is {}), got {}", op, what, name(dtype), shape, name(like.device()),
+                 like_name, describe(like), describe(operand));
 }
 
 void check_floating(const char* op, const char* what, const Tensor& x, int rank) {

@@ -51,7 +51,7 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
 
 // Throws std::invalid_argument unless the operand has this shape, this dtype (default: like's) and like's device:
 //   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")
-// throws "layer_norm: gamma must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, got f32 [4] on cpu".
+// throws "layer_norm: gamma must be f32 [8] on cpu (x is f32 [2, 8] on cpu), got f32 [4] on cpu".
 void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape, DType dtype,
                    const Tensor& like, const char* like_name);
 inline void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape,

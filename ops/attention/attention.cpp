@@ -120,7 +120,7 @@ void check_options(const char* op, std::int64_t columns, const AttentionOptions&
 
 void check_segments(const char* op, const char* what, const Segments& segments, const Tensor& x) {
   FOLDGRAD_CHECK(segments.rows() == x.shape()[0] && segments.device() == x.device(),
-                 "{}: the segments must match the rows of {}, which is {}, got {} rows on {}", op, what, describe(x),
+                 "{}: the segments must match the rows of {} ({}), got {} rows on {}", op, what, describe(x),
                  segments.rows(), name(segments.device()));
 }
 

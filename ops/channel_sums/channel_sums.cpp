@@ -63,7 +63,7 @@ ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* co
 std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted,
                           Communicator* communicator) {
   const std::int64_t rows = rows_of(x), n = counted.value_or(rows);
-  FOLDGRAD_CHECK(n >= 0 && n <= rows, "{}: counted must be in [0, {}], the number of rows of x, got {}", op, rows, n);
+  FOLDGRAD_CHECK(n >= 0 && n <= rows, "{}: counted must be in [0, {}], since x has {} rows, got {}", op, rows, rows, n);
   FOLDGRAD_CHECK(!communicator || n == rows, "{}: on several ranks, all rows must be counted, got {} of {}", op, n,
                  rows);
   return n;

@@ -65,7 +65,7 @@ Var group_norm(const Var& xv, const Var& gammav, const Var& betav, std::int64_t 
   const std::optional<Segments> samples = given ? std::optional(*given) : std::nullopt;
   const GroupNormShape shape = shape_of(x, samples, groups);
   FOLDGRAD_CHECK(!samples || (samples->rows() == shape.rows && samples->device() == x.device()),
-                 "group_norm: the samples must match the rows of x, which is {}, got {} rows on {}", describe(x),
+                 "group_norm: the samples must match the rows of x ({}), got {} rows on {}", describe(x),
                  samples->rows(), name(samples->device()));
   FOLDGRAD_CHECK(eps > 0, "group_norm: eps must be positive, got {}", eps);
 

@@ -115,7 +115,7 @@ Var sinusoidal_positions(const Var& xv, const Tensor& places, const Tensor& tabl
   const std::int64_t N = x.shape()[0];
   FOLDGRAD_CHECK(
       places.defined() && places.shape() == Shape{N} && places.dtype() == DType::i64 && places.device() == Device::cpu,
-      "{}: places must be i64 [{}] on cpu, to match x, which is {}, got {}", kOp, N, describe(x), describe(places));
+      "{}: places must be i64 [{}] on cpu (x is {}), got {}", kOp, N, describe(x), describe(places));
   const std::int64_t* first = places.data<std::int64_t>();
   const std::int64_t last = N > 0 ? *std::max_element(first, first + N) : -1;
   check_table(kOp, table, x, kPaddingPosition + 2 + last);

@@ -27,14 +27,14 @@ TEST(Dispatch, FloatingOnly) {
 TEST(CheckOperand, NothingIsNoScalar) {
   const Tensor x = Tensor::zeros({2}, DType::f32);
   EXPECT_EQ(message_of([&] { check_operand("op", "scale", {}, {}, x, "x"); }),
-            "op: scale must be f32 [] on cpu, to match x, which is f32 [2] on cpu, got nothing");
+            "op: scale must be f32 [] on cpu (x is f32 [2] on cpu), got nothing");
 }
 
 TEST(CheckOperand, NamesTheDevice) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const Tensor x = Tensor::zeros({2, 8}, DType::f32), gamma = Tensor::zeros({8}, DType::f32, Device::cuda);
   EXPECT_EQ(message_of([&] { check_operand("layer_norm", "gamma", gamma, {8}, x, "x"); }),
-            "layer_norm: gamma must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, got f32 [8] on cuda");
+            "layer_norm: gamma must be f32 [8] on cpu (x is f32 [2, 8] on cpu), got f32 [8] on cuda");
 }
 
 TEST(CheckFloating, NothingIsRefused) {

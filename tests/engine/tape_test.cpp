@@ -125,9 +125,9 @@ TEST(Tape, RoundedParametersHaveExactGradients) {
   tape.backward(tape.record(rounded.clone(), {w, w}, SumNode{.terms = 2}), dy.clone());
   EXPECT_EQ(weight.grad.values<float>(), std::vector<float>{2});
   EXPECT_EQ(message_of([&] { tape.parameter(weight, Tensor::zeros({2}, DType::bf16)); }),
-            "tape: weight must be f32 [2] on cpu, to match its rounding, which is bf16 [2] on cpu, got f32 [1] on cpu");
+            "tape: weight must be f32 [2] on cpu (its rounding is bf16 [2] on cpu), got f32 [1] on cpu");
   EXPECT_EQ(message_of([&] { tape.parameter(weight, Tensor::zeros({1}, DType::f64)); }),
-            "tape: the rounding must be bf16 [1] on cpu, to match weight, which is f32 [1] on cpu, got f64 [1] on cpu");
+            "tape: the rounding must be bf16 [1] on cpu (weight is f32 [1] on cpu), got f64 [1] on cpu");
 }
 
 // In a + b + a, the memory of dy may become the gradient of only one operand.
@@ -271,7 +271,7 @@ TEST(Tape, SaysWhatIsWrong) {
             "product: operand 1 must be on this operation's tape, got one on another tape");
   EXPECT_EQ(message_of([&] { tape.backward(x); }), "tape: backward without dy needs a y with one element, got [2]");
   EXPECT_EQ(message_of([&] { tape.backward(x, scalars({1})); }),
-            "tape: dy must be f64 [2] on cpu, to match y, which is f64 [2] on cpu, got f64 [1] on cpu");
+            "tape: dy must be f64 [2] on cpu (y is f64 [2] on cpu), got f64 [1] on cpu");
   EXPECT_EQ(message_of([&] { tape.backward(tape.constant(scalars({1}))); }),
             "tape: backward needs a value that depends on a variable or a parameter");
   EXPECT_EQ(message_of([&] { tape.variable(Tensor::zeros({1}, DType::i64)); }),

@@ -52,11 +52,10 @@ std::vector<OpCase> bias_cases() {
 const RegisterOp kBiasActivation({
     .name = "bias_activation",
     .cases = bias_cases(),
-    .errors =
-        {{"bias_activation: bias must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
-          [](Tape& t) { bias_activation(zeros(t, 2, 8), zeros(t, 4), Activation::relu); }},
-         {"bias_activation: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
-          [](Tape& t) { bias_activation(zeros(t), zeros(t), Activation::gelu); }}},
+    .errors = {{"bias_activation: bias must be f32 [8] on cpu (x is f32 [2, 8] on cpu), got f32 [4] on cpu",
+                [](Tape& t) { bias_activation(zeros(t, 2, 8), zeros(t, 4), Activation::relu); }},
+               {"bias_activation: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
+                [](Tape& t) { bias_activation(zeros(t), zeros(t), Activation::gelu); }}},
     .bf16_roundoffs = 16,  // dbias sums up to 70 rows
 });
 

@@ -17,7 +17,7 @@ const RegisterOp kAffine({
     .cases = {affine_case(3, 2), affine_case(1, 1), affine_case(2, 33), affine_case(40, 3), affine_case(70, 300),
               // On CUDA, this case needs several blocks both for the rows and for the columns.
               affine_case(100, 328)},
-    .errors = {{"affine: gamma must be f32 [8] on cpu, to match x, which is f32 [8] on cpu, got f32 [1] on cpu",
+    .errors = {{"affine: gamma must be f32 [8] on cpu (x is f32 [8] on cpu), got f32 [1] on cpu",
                 [](Tape& t) { affine(zeros(t, 8), zeros(t, 1), zeros(t, 1)); }}},
     .f32_roundoffs = 1000,  // dgamma and dbeta sum up to 100 rows
     .bf16_roundoffs = 16,
@@ -26,7 +26,7 @@ const RegisterOp kScaleBy({
     .name = "scale_by",
     .cases = {scale_by_case(3, 2), scale_by_case(1, 1), scale_by_case(2, 33), scale_by_case(40, 3),
               scale_by_case(70, 300)},
-    .errors = {{"scale_by: eta must be f32 [1] on cpu, to match x, which is f32 [8] on cpu, got f32 [8] on cpu",
+    .errors = {{"scale_by: eta must be f32 [1] on cpu (x is f32 [8] on cpu), got f32 [8] on cpu",
                 [](Tape& t) { scale_by(zeros(t, 8), zeros(t, 8)); }}},
     .f32_roundoffs = 1000,  // the gradient of eta sums up to 21,000 products
     .bf16_roundoffs = 16,

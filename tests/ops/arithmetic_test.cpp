@@ -13,19 +13,17 @@ OpCase binary_case(Binary op, const Shape& shape) {
 
 OpSpec binary_spec(const char* name, Binary op) {
   const OpFunction f = [op](auto& v) { return op(v[0], v[1]); };
-  return {
-      .name = name,
-      // The last case has more elements than a CUDA block has threads, 256; the other cases have fewer.
-      .cases = {binary_case(op, {2, 3}), binary_case(op, {}), binary_case(op, {33}), binary_case(op, {255}),
-                binary_case(op, {3, 257})},
-      .errors = {error_of_zeros(
-                     fmt::format(
-                         "{}: b must be f32 [3] on cpu, to match a, which is f32 [3] on cpu, got f32 [1] on cpu", name),
-                     {{3}, {1}}, f),
-                 error_of_zeros(fmt::format("{}: a must be f32, f64 or bf16, got i64 [3] on cpu", name), {{3}, {3}}, f,
-                                DType::i64)},
-      .f32_roundoffs = 4,
-      .bf16_roundoffs = 4};
+  return {.name = name,
+          // The last case has more elements than a CUDA block has threads, 256; the other cases have fewer.
+          .cases = {binary_case(op, {2, 3}), binary_case(op, {}), binary_case(op, {33}), binary_case(op, {255}),
+                    binary_case(op, {3, 257})},
+          .errors = {error_of_zeros(
+                         fmt::format("{}: b must be f32 [3] on cpu (a is f32 [3] on cpu), got f32 [1] on cpu", name),
+                         {{3}, {1}}, f),
+                     error_of_zeros(fmt::format("{}: a must be f32, f64 or bf16, got i64 [3] on cpu", name), {{3}, {3}},
+                                    f, DType::i64)},
+          .f32_roundoffs = 4,
+          .bf16_roundoffs = 4};
 }
 const RegisterOp kAdd(binary_spec("add", add));
 const RegisterOp kSub(binary_spec("sub", sub));
@@ -51,7 +49,7 @@ const RegisterOp kAddBias({
     .name = "add_bias",
     .cases = {add_bias_case({3, 2}), add_bias_case({5}), add_bias_case({2, 2, 3}), add_bias_case({40, 3}),
               add_bias_case({3, 31}), add_bias_case({3, 33}), add_bias_case({70, 300})},
-    .errors = {{"add_bias: bias must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
+    .errors = {{"add_bias: bias must be f32 [8] on cpu (x is f32 [2, 8] on cpu), got f32 [4] on cpu",
                 [](Tape& t) { add_bias(zeros(t, 2, 8), zeros(t, 4)); }},
                {"add_bias: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { add_bias(zeros(t), zeros(t)); }}},

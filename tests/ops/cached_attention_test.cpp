@@ -119,19 +119,16 @@ TEST(CachedAttention, Errors) {
   const auto error = [&](const Tensor& queries, const std::vector<Tensor>& blocks, int heads = 2) {
     return message_of([&] { cached_attention(queries, blocks, one, heads, 2); });
   };
-  EXPECT_EQ(error(q, {block}),
-            "cached_attention: places must be i64 [2] on cpu, to match q, which is f32 [1, 4] on cpu, got nothing");
+  EXPECT_EQ(error(q, {block}), "cached_attention: places must be i64 [2] on cpu (q is f32 [1, 4] on cpu), got nothing");
   one.upload(Device::cpu);
   EXPECT_EQ(message_of([&] { one.upload(Device::cpu); }), "cached_attention: places can be uploaded only once");
   EXPECT_EQ(error(q, {block}, /*heads=*/3),
             "cached_attention: q must have 2 axes, the second for 3 heads of 2 columns, got [1, 4]");
   EXPECT_EQ(error(q, {q}), "cached_attention: a block must have at least 8 columns, got [1, 4]");
   EXPECT_EQ(error(q, {block, Tensor::zeros({3, 9}, DType::f32)}),
-            "cached_attention: a block must be f32 [3, 8] on cpu, to match q, which is f32 [1, 4] on cpu, got f32 "
-            "[3, 9] on cpu");
+            "cached_attention: a block must be f32 [3, 8] on cpu (q is f32 [1, 4] on cpu), got f32 [3, 9] on cpu");
   EXPECT_EQ(error(Tensor::zeros({2, 4}, DType::f32), {block}),
-            "cached_attention: places must be i64 [3] on cpu, to match q, which is f32 [2, 4] on cpu, got i64 [2] on "
-            "cpu");
+            "cached_attention: places must be i64 [3] on cpu (q is f32 [2, 4] on cpu), got i64 [2] on cpu");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ const RegisterOp kCenterNorm({
     .cases = row_cases(center_norm_case),
     .errors = {{"center_norm: x must have at least 2 channels, got f32 [8, 1] on cpu",
                 [](Tape& t) { center_norm(zeros(t, 8, 1), zeros(t, 1), zeros(t, 1)); }},
-               {"center_norm: beta must be f32 [8] on cpu, to match x, which is f32 [8] on cpu, got f64 [8] on cpu",
+               {"center_norm: beta must be f32 [8] on cpu (x is f32 [8] on cpu), got f64 [8] on cpu",
                 [](Tape& t) { center_norm(zeros(t, 8), zeros(t, 8), zeros(t, {8}, DType::f64)); }}},
     // dgamma and dbeta are sums of up to 70 rows.
     .f32_roundoffs = 1000,

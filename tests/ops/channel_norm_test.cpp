@@ -90,25 +90,25 @@ OpError option_error(const std::string& message, const std::function<void(Option
 const RegisterOp kChannelNorm({
     .name = "channel_norm",
     .cases = cases(),
-    .errors =
-        {{"channel_norm: gamma must be f32 [3] on cpu, to match x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
-          [](Tape& t) { run(t, Options::un(), Options::un(), 2); }},
-         {"channel_norm: counted must be in [0, 2], the number of rows of x, got 3",
-          [](Tape& t) { run(t, Options::un(), Options::un(), 3, 3); }},
-         {"channel_norm: state.psi_ema must be f32 [3] on cpu, to match x, which is f32 [2, 3] on cpu, got nothing",
-          [](Tape& t) { run(t, Options::un(), Options::qmbn()); }},
-         option_error("channel_norm: windows must be at least 1, got 4 forward and 0 backward",
-                      [](Options& o) { o.window_backward = 0; }),
-         option_error("channel_norm: eps must not be negative, got -1", [](Options& o) { o.eps = -1; }),
-         option_error("channel_norm: alpha must be in [0, 1], got 1.5", [](Options& o) { o.alpha_backward = 1.5; }),
-         option_error("channel_norm: ddof must be 0 or 1, got 2", [](Options& o) { o.ddof = 2; }),
-         option_error("channel_norm: averages need the statistic mean_square, got variance",
-                      [](Options& o) { o.statistic = ChannelStatistic::variance; }),
-         option_error("channel_norm: filtration needs a forward average over a window",
-                      [](Options& o) {
-                        o.filtration = true;
-                        o.forward = ForwardAverage::exponential;
-                      })},
+    .errors = {{"channel_norm: gamma must be f32 [3] on cpu (x is f32 [2, 3] on cpu), got f32 [2] on cpu",
+                [](Tape& t) { run(t, Options::un(), Options::un(), 2); }},
+               {"channel_norm: counted must be in [0, 2], since x has 2 rows, got 3",
+                [](Tape& t) { run(t, Options::un(), Options::un(), 3, 3); }},
+               {"channel_norm: state.psi_ema must be f32 [3] on cpu (x is f32 [2, 3] on cpu), got nothing",
+                [](Tape& t) { run(t, Options::un(), Options::qmbn()); }},
+               option_error("channel_norm: windows must be at least 1, got 4 forward and 0 backward",
+                            [](Options& o) { o.window_backward = 0; }),
+               option_error("channel_norm: eps must not be negative, got -1", [](Options& o) { o.eps = -1; }),
+               option_error("channel_norm: alpha must be in [0, 1], got 1.5",
+                            [](Options& o) { o.alpha_backward = 1.5; }),
+               option_error("channel_norm: ddof must be 0 or 1, got 2", [](Options& o) { o.ddof = 2; }),
+               option_error("channel_norm: averages need the statistic mean_square, got variance",
+                            [](Options& o) { o.statistic = ChannelStatistic::variance; }),
+               option_error("channel_norm: filtration needs a forward average over a window",
+                            [](Options& o) {
+                              o.filtration = true;
+                              o.forward = ForwardAverage::exponential;
+                            })},
     .f32_roundoffs = 2000,  // sums of up to 65,700 rows; dx is a difference of similar terms
     .bf16_roundoffs = 32,
 });

@@ -30,12 +30,12 @@ const RegisterOp kConcat({
               concat_case({{5, 200}, {5, 56}}, 1)},
     .errors =
         {concat_error("concat: needs at least one operand, got none", {}, 0),
-         concat_error("concat: operand 1 must be f32 [2, 4] on cpu, to match operand 0, which is f32 [2, 3] on cpu, "
-                      "got f32 [3, 4] on cpu",
-                      {{2, 3}, {3, 4}}, 1),
-         concat_error("concat: operand 1 must be f32 [2, 3] on cpu, to match operand 0, which is f32 [2, 3] on cpu, "
-                      "got f32 [2, 3, 1] on cpu",
-                      {{2, 3}, {2, 3, 1}}, 1),
+         concat_error(
+             "concat: operand 1 must be f32 [2, 4] on cpu (operand 0 is f32 [2, 3] on cpu), got f32 [3, 4] on cpu",
+             {{2, 3}, {3, 4}}, 1),
+         concat_error(
+             "concat: operand 1 must be f32 [2, 3] on cpu (operand 0 is f32 [2, 3] on cpu), got f32 [2, 3, 1] on cpu",
+             {{2, 3}, {2, 3, 1}}, 1),
          concat_error("concat: axis 2 does not exist in [2, 3]", {{2, 3}}, 2)},
     .f32_roundoffs = 0,  // nothing is computed
     .bf16_roundoffs = 0,

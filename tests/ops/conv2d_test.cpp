@@ -58,37 +58,37 @@ std::vector<OpCase> conv_cases() {
 const RegisterOp kConv2dChannelsLast({
     .name = "conv2d_channels_last",
     .cases = conv_cases(),
-    .errors = {conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
-                          "result, 6 and 5, got 3",
-                          {1, 4, 4, 6}, {5, 2, 2, 2}, {.groups = 3}),
-               conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
-                          "result, 4 and 6, got 3",
-                          {1, 4, 4, 4}, {6, 2, 2, 2}, {.groups = 3}),
-               conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
-                          "result, 3 and 5, got 0",
-                          {1, 4, 4, 3}, {5, 3, 2, 2}, {.groups = 0}),
-               conv_error("conv2d_channels_last: weight must be f32 [4, 3, 2, 2] on cpu, to match x, which is f32 "
-                          "[1, 4, 4, 6] on cpu, got f32 [4, 6, 2, 2] on cpu",
-                          {1, 4, 4, 6}, {4, 6, 2, 2}, {.groups = 2}, {4}),
-               conv_error("conv2d_channels_last: weight must be f32 [5, 3, 2, 2] on cpu, to match x, which is f32 "
-                          "[1, 4, 4, 3] on cpu, got f32 [5, 4, 2, 2] on cpu",
-                          {1, 4, 4, 3}, {5, 4, 2, 2}),
-               conv_error("conv2d_channels_last: bias must be f32 [5] on cpu, to match x, which is f32 [1, 4, 4, 3] "
-                          "on cpu, got f32 [4] on cpu",
-                          {1, 4, 4, 3}, {5, 3, 2, 2}, {}, {4}),
-               conv_error("conv2d_channels_last: the kernel must lie within the image 4 x 6 with padding 0 on each "
-                          "side, got 5 x 2",
-                          {1, 4, 6, 3}, {5, 3, 5, 2}),
-               conv_error("conv2d_channels_last: stride must be positive and padding not negative, got stride 0, "
-                          "padding -1",
-                          {1, 4, 4, 3}, {5, 3, 2, 2}, {.stride = 0, .padding = -1}),
-               conv_error("conv2d_channels_last: extra_padding must not be negative, got -1", {1, 4, 4, 3},
-                          {5, 3, 2, 2}, {.extra_padding = -1}),
-               conv_error("conv2d_channels_last: x must be [B, H, W, C], got [1, 4, 4, 3, 3]", {1, 4, 4, 3, 3},
-                          {5, 3, 2, 2}),
-               conv_error("conv2d_channels_last: x must be f32, f64 or bf16 of rank 4 or more, got f32 [4, 4, 3] on "
-                          "cpu",
-                          {4, 4, 3}, {5, 3, 2, 2})},
+    .errors =
+        {conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
+                    "result, 6 and 5, got 3",
+                    {1, 4, 4, 6}, {5, 2, 2, 2}, {.groups = 3}),
+         conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
+                    "result, 4 and 6, got 3",
+                    {1, 4, 4, 4}, {6, 2, 2, 2}, {.groups = 3}),
+         conv_error("conv2d_channels_last: groups must be positive and divide the channels of x and of the "
+                    "result, 3 and 5, got 0",
+                    {1, 4, 4, 3}, {5, 3, 2, 2}, {.groups = 0}),
+         conv_error("conv2d_channels_last: weight must be f32 [4, 3, 2, 2] on cpu (x is f32 [1, 4, 4, 6] on cpu), got "
+                    "f32 [4, 6, 2, 2] on cpu",
+                    {1, 4, 4, 6}, {4, 6, 2, 2}, {.groups = 2}, {4}),
+         conv_error("conv2d_channels_last: weight must be f32 [5, 3, 2, 2] on cpu (x is f32 [1, 4, 4, 3] on cpu), got "
+                    "f32 [5, 4, 2, 2] on cpu",
+                    {1, 4, 4, 3}, {5, 4, 2, 2}),
+         conv_error(
+             "conv2d_channels_last: bias must be f32 [5] on cpu (x is f32 [1, 4, 4, 3] on cpu), got f32 [4] on cpu",
+             {1, 4, 4, 3}, {5, 3, 2, 2}, {}, {4}),
+         conv_error("conv2d_channels_last: the kernel must lie within the image 4 x 6 with padding 0 on each "
+                    "side, got 5 x 2",
+                    {1, 4, 6, 3}, {5, 3, 5, 2}),
+         conv_error("conv2d_channels_last: stride must be positive and padding not negative, got stride 0, "
+                    "padding -1",
+                    {1, 4, 4, 3}, {5, 3, 2, 2}, {.stride = 0, .padding = -1}),
+         conv_error("conv2d_channels_last: extra_padding must not be negative, got -1", {1, 4, 4, 3}, {5, 3, 2, 2},
+                    {.extra_padding = -1}),
+         conv_error("conv2d_channels_last: x must be [B, H, W, C], got [1, 4, 4, 3, 3]", {1, 4, 4, 3, 3}, {5, 3, 2, 2}),
+         conv_error("conv2d_channels_last: x must be f32, f64 or bf16 of rank 4 or more, got f32 [4, 4, 3] on "
+                    "cpu",
+                    {4, 4, 3}, {5, 3, 2, 2})},
     // dweight is a sum of up to 216 products.
     .f32_roundoffs = 400,
     // If no library supports the case, an element of dx is a sum of up to nine rounded numbers.

@@ -64,9 +64,9 @@ const RegisterOp kCrossEntropy({
               // Depending on the dtype, a block needs one round, two or more rounds for the packs of a row.
               two_targets_case({5, 1032}, 0.1, Reduction::mean), cross_entropy_case({2, 9000}, 0.1, Reduction::sum)},
     .errors =
-        {targets_error("cross_entropy: targets must be i64 [2] on cpu, to match logits, which is f32 [2, 3] on cpu, "
-                       "got i64 [3] on cpu",
-                       {2, 3}, {0, 1, 2}),
+        {targets_error(
+             "cross_entropy: targets must be i64 [2] on cpu (logits is f32 [2, 3] on cpu), got i64 [3] on cpu", {2, 3},
+             {0, 1, 2}),
          targets_error("cross_entropy: targets must be in [0, 3) or -100, which is ignored, got 3 in row 1", {2, 3},
                        {0, 3}),
          targets_error("cross_entropy: targets must be in [0, 3) or 0, which is ignored, got -1 in row 0", {2, 3},
@@ -76,16 +76,16 @@ const RegisterOp kCrossEntropy({
          targets_error("cross_entropy: label_smoothing needs at least 2 classes, got 1", {2, 1}, {0, 0},
                        {.label_smoothing = 0.1}),
          targets_error("cross_entropy: logits must have at least 1 class, got [2, 0]", {2, 0}, {0, 0}),
-         two_targets_error("cross_entropy: second targets must be i64 [2] on cpu, to match logits, which is f32 "
-                           "[2, 3] on cpu, got i64 [3] on cpu",
-                           ids({0, 1, 2}), shares({0, 1})),
+         two_targets_error(
+             "cross_entropy: second targets must be i64 [2] on cpu (logits is f32 [2, 3] on cpu), got i64 [3] on cpu",
+             ids({0, 1, 2}), shares({0, 1})),
          two_targets_error("cross_entropy: second targets must be in [0, 3), got -100 in row 1", ids({-100, -100}),
                            shares({0, 1})),
          two_targets_error("cross_entropy: second targets must be in [0, 3), got 3 in row 1", ids({3, 3}),
                            shares({0, 1})),
-         two_targets_error("cross_entropy: lambda must be f32 [2] on cpu, to match logits, which is f32 [2, 3] on "
-                           "cpu, got f32 [1] on cpu",
-                           ids({0, 1}), shares({1})),
+         two_targets_error(
+             "cross_entropy: lambda must be f32 [2] on cpu (logits is f32 [2, 3] on cpu), got f32 [1] on cpu",
+             ids({0, 1}), shares({1})),
          two_targets_error("cross_entropy: lambda must be in [0, 1], got 1.5 in row 1", ids({0, 1}), shares({1, 1.5})),
          two_targets_error("cross_entropy: lambda must be in [0, 1], got -0.5 in row 1", ids({0, 1}),
                            shares({1, -0.5})),

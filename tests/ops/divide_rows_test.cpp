@@ -20,7 +20,7 @@ const RegisterOp kDivideRows({
           return divide_rows_case({rows, columns});
         },
         {divide_rows_case({2, 3, 4}), divide_rows_case({5}), divide_rows_case({3, 1}, 0)}),
-    .errors = {{"divide_rows: d must be f32 [2] on cpu, to match n, which is f32 [2, 8] on cpu, got f32 [8] on cpu",
+    .errors = {{"divide_rows: d must be f32 [2] on cpu (n is f32 [2, 8] on cpu), got f32 [8] on cpu",
                 [](Tape& t) { divide_rows(zeros(t, 2, 8), zeros(t, 8), 1); }},
                {"divide_rows: n must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { divide_rows(zeros(t), zeros(t), 1); }},

@@ -57,17 +57,16 @@ const RegisterOp kFused({
               fused_case(3, 5, 0), fused_case(2, 257, 0.3), fused_case(70, 75, 0.1), fused_case(3, 300, 0),
               path_case({4, 2, 3}, 0.5), path_case({5, 7}, 0), path_case({4, 0}, 0.5), path_case({4, 0}, 0),
               path_case({0, 3}, 0.5), path_case({6, 3, 41}, 0.1)},
-    .errors = {fused_error(
-                   "bias_dropout_residual: bias must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, "
-                   "got f32 [4] on cpu",
-                   {4}, {2, 8}, 0.1),
-               fused_error("bias_dropout_residual: residual must be f32 [2, 8] on cpu, to match x, which is f32 [2, 8] "
-                           "on cpu, got f32 [16] on cpu",
-                           {8}, {16}, 0.1),
-               fused_error("bias_dropout_residual: p must be in [0, 1), got 1.5", {8}, {2, 8}, 1.5),
-               path_error("bias_dropout_residual: the drop path's p must be in [0, 1), got 1", 1, 1),
-               path_error("bias_dropout_residual: the drop path's p must be in [0, 1), got -0.5", 1, -0.5),
-               path_error("bias_dropout_residual: drop path needs whole samples of 3 rows, got 2 rows", 3, 0.5)},
+    .errors =
+        {fused_error("bias_dropout_residual: bias must be f32 [8] on cpu (x is f32 [2, 8] on cpu), got f32 [4] on cpu",
+                     {4}, {2, 8}, 0.1),
+         fused_error(
+             "bias_dropout_residual: residual must be f32 [2, 8] on cpu (x is f32 [2, 8] on cpu), got f32 [16] on cpu",
+             {8}, {16}, 0.1),
+         fused_error("bias_dropout_residual: p must be in [0, 1), got 1.5", {8}, {2, 8}, 1.5),
+         path_error("bias_dropout_residual: the drop path's p must be in [0, 1), got 1", 1, 1),
+         path_error("bias_dropout_residual: the drop path's p must be in [0, 1), got -0.5", 1, -0.5),
+         path_error("bias_dropout_residual: drop path needs whole samples of 3 rows, got 2 rows", 3, 0.5)},
     .f32_roundoffs = 100,  // dbias sums up to 70 rows
     .bf16_roundoffs = 16,
 });
@@ -163,8 +162,7 @@ std::vector<OpCase> cases() {
 const RegisterOp kSpec({
     .name = "bias_activation_dropout",
     .cases = cases(),
-    .errors = {{"bias_activation_dropout: bias must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, got "
-                "f32 [4] on cpu",
+    .errors = {{"bias_activation_dropout: bias must be f32 [8] on cpu (x is f32 [2, 8] on cpu), got f32 [4] on cpu",
                 [](Tape& t) { bias_activation_dropout(zeros(t, 2, 8), zeros(t, 4), Activation::relu, 0.5, kRandom); }},
                {"bias_activation_dropout: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { bias_activation_dropout(zeros(t), zeros(t), Activation::relu, 0.5, kRandom); }},

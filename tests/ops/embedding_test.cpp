@@ -49,9 +49,9 @@ const RegisterOp kEmbedding({
               embedding_case(9, 520, {40}, 0.5, 8), embedding_case(4, 2, {9}, 2, 1)},
     .errors = {embedding_error("embedding: ids must be in [0, 4), got 4 at position 1 of [3]", {4, 2}, {3, 4, 0}),
                embedding_error("embedding: ids must be in [0, 4), got -1 at position 0 of [1]", {4, 2}, {-1}),
-               lookup_error("embedding: ids must be i64 [4, 2] on cpu, to match the table, which is f32 [4, 2] on "
-                            "cpu, got f32 [4, 2] on cpu",
-                            [](const Var& x, const Var&) { return embedding(x, x); }, {4, 2}, {}),
+               lookup_error(
+                   "embedding: ids must be i64 [4, 2] on cpu (the table is f32 [4, 2] on cpu), got f32 [4, 2] on cpu",
+                   [](const Var& x, const Var&) { return embedding(x, x); }, {4, 2}, {}),
                embedding_error("embedding: table must be f32, f64 or bf16 of rank 2 or more, got f32 [4] on cpu", {4},
                                {0}),
                embedding_error("embedding: table must be [V, C], got [4, 2, 2]", {4, 2, 2}, {0}),

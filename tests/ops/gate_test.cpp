@@ -18,8 +18,7 @@ const RegisterOp kGate({
               gate_case(3, 5, 65), gate_case(2, 3, 300), gate_case(2, 40, 64)},
     .errors = {gate_error("gate: x must be f32, f64 or bf16 of rank 3 or more, got f32 [2, 3] on cpu", {2, 3}, {2, 3}),
                gate_error("gate: x must have 3 axes, got [1, 2, 3, 4]", {1, 2, 3, 4}, {1, 4}),
-               gate_error("gate: w must be f32 [2, 4] on cpu, to match x, which is f32 [2, 3, 4] on cpu, got f32 "
-                          "[2, 3] on cpu",
+               gate_error("gate: w must be f32 [2, 4] on cpu (x is f32 [2, 3, 4] on cpu), got f32 [2, 3] on cpu",
                           {2, 3, 4}, {2, 3})},
 });
 

@@ -60,7 +60,7 @@ const RegisterOp kGroupNorm({
     .errors = {{"group_norm: groups must divide the number of channels, 6, got 4",
                 [](Tape& t) { error_case(t, 4, 4, 1e-5); }},
                {"group_norm: eps must be positive, got 0", [](Tape& t) { error_case(t, 2, 4, 0); }},
-               {"group_norm: the samples must match the rows of x, which is f32 [4, 6] on cpu, got 3 rows on cpu",
+               {"group_norm: the samples must match the rows of x (f32 [4, 6] on cpu), got 3 rows on cpu",
                 [](Tape& t) { error_case(t, 2, 3, 1e-5); }},
                {"group_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { group_norm(zeros(t), zeros(t), zeros(t), 1); }}},

@@ -17,7 +17,7 @@ const RegisterOp kLayerNorm({
     .name = "layer_norm",
     .cases = row_cases([](auto rows, auto columns) { return layer_norm_case(rows, columns); },
                        {layer_norm_case(1, 1), layer_norm_case(2, 5, 3.0)}),
-    .errors = {{"layer_norm: gamma must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
+    .errors = {{"layer_norm: gamma must be f32 [8] on cpu (x is f32 [2, 8] on cpu), got f32 [4] on cpu",
                 [](Tape& t) { layer_norm(zeros(t, 2, 8), zeros(t, 4), zeros(t, 8)); }},
                {"layer_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { layer_norm(zeros(t), zeros(t), zeros(t)); }},

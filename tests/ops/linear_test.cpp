@@ -25,14 +25,11 @@ const RegisterOp kLinear({
     .cases = {linear_case({3, 2}, 4), linear_case({2, 2, 3}, 2, false), linear_case({1, 1}, 1), linear_case({5}, 3),
               linear_case({0, 2}, 3), linear_case({2, 0}, 3), linear_case({40, 7}, 33),
               linear_case({5, 64}, 31, false)},
-    .errors = {linear_error("linear: weight must be f32 [4, 3] on cpu, to match x, which is f32 [2, 3] on cpu, got "
-                            "f32 [4, 2] on cpu",
+    .errors = {linear_error("linear: weight must be f32 [4, 3] on cpu (x is f32 [2, 3] on cpu), got f32 [4, 2] on cpu",
                             {{2, 3}, {4, 2}}),
-               linear_error("linear: weight must be f32 [4, 4] on cpu, to match x, which is f32 [4] on cpu, got f32 "
-                            "[4] on cpu",
+               linear_error("linear: weight must be f32 [4, 4] on cpu (x is f32 [4] on cpu), got f32 [4] on cpu",
                             {{4}, {4}}),
-               linear_error("linear: bias must be f32 [4] on cpu, to match x, which is f32 [2, 3] on cpu, got f32 [3] "
-                            "on cpu",
+               linear_error("linear: bias must be f32 [4] on cpu (x is f32 [2, 3] on cpu), got f32 [3] on cpu",
                             {{2, 3}, {4, 3}, {3}}),
                linear_error("linear: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu", {{}, {4, 3}})},
     // y sums up to 64 products.

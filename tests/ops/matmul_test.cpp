@@ -25,14 +25,12 @@ const RegisterOp kMatmul({
               matmul_case({2, 2, 3, 2}, {2, 3}), matmul_case({2, 3, 2}, {4, 2}, false, true),
               matmul_case({0, 3, 2}, {0, 2, 3}), matmul_case({2, 3, 0}, {2, 0, 3}),
               matmul_case({3, 33, 17}, {3, 17, 35})},
-    .errors = {matmul_error("matmul: b must be f32 [3, 4] on cpu, to match a, which is f32 [2, 3] on cpu, got f32 "
-                            "[2, 4] on cpu",
+    .errors = {matmul_error("matmul: b must be f32 [3, 4] on cpu (a is f32 [2, 3] on cpu), got f32 [2, 4] on cpu",
                             {2, 3}, {2, 4}),
-               matmul_error("matmul: b must be f32 [2, 3, 4] on cpu, to match a, which is f32 [2, 2, 3] on cpu, got "
-                            "f32 [3, 3, 4] on cpu",
-                            {2, 2, 3}, {3, 3, 4}),
-               matmul_error("matmul: b must be f32 [3, 4] on cpu, to match a, which is f32 [2, 3] on cpu, got f32 "
-                            "[2, 3, 4] on cpu",
+               matmul_error(
+                   "matmul: b must be f32 [2, 3, 4] on cpu (a is f32 [2, 2, 3] on cpu), got f32 [3, 3, 4] on cpu",
+                   {2, 2, 3}, {3, 3, 4}),
+               matmul_error("matmul: b must be f32 [3, 4] on cpu (a is f32 [2, 3] on cpu), got f32 [2, 3, 4] on cpu",
                             {2, 3}, {2, 3, 4}),
                matmul_error("matmul: a must not be transposed if b is a single matrix, got a [2, 2, 3], b [2, 4]",
                             {2, 2, 3}, {2, 4}, true),

@@ -37,29 +37,31 @@ const RegisterOp kSinusoidal({
     .name = "sinusoidal_positions",
     .cases = {sinusoidal_case(10, 4), sinusoidal_case(1, 1), sinusoidal_case(6, 5), sinusoidal_case(0, 4),
               sinusoidal_case(130, 6), sinusoidal_case(6, 129)},
-    .errors = {sinusoidal_error("sinusoidal_positions: x must be [N, C], got [1, 2, 4]", {1, 2, 4}, 2, 5),
-               sinusoidal_error("sinusoidal_positions: places must be i64 [2] on cpu, to match x, which is f32 [2, 4] "
-                                "on cpu, got i64 [3] on cpu",
-                                {2, 4}, 3, 5),
-               sinusoidal_error("sinusoidal_positions: table must have at least 5 rows, for x [3, 4], got [4, 4]",
-                                {3, 4}, 3, 4),
-               sinusoidal_error("sinusoidal_positions: table must be f32 [9, 4] on cpu, to match x, which is f32 "
-                                "[3, 4] on cpu, got f64 [9, 4] on cpu",
-                                {3, 4}, 3, 9, DType::f64),
-               {"sinusoidal_table: dtype must be f32, f64 or bf16, got u8",
-                [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
+    .errors =
+        {sinusoidal_error("sinusoidal_positions: x must be [N, C], got [1, 2, 4]", {1, 2, 4}, 2, 5),
+         sinusoidal_error(
+             "sinusoidal_positions: places must be i64 [2] on cpu (x is f32 [2, 4] on cpu), got i64 [3] on cpu", {2, 4},
+             3, 5),
+         sinusoidal_error("sinusoidal_positions: table must have at least 5 rows, for x [3, 4], got [4, 4]", {3, 4}, 3,
+                          4),
+         sinusoidal_error(
+             "sinusoidal_positions: table must be f32 [9, 4] on cpu (x is f32 [3, 4] on cpu), got f64 [9, 4] on cpu",
+             {3, 4}, 3, 9, DType::f64),
+         {"sinusoidal_table: dtype must be f32, f64 or bf16, got u8",
+          [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
 });
 
 const RegisterOp kLearned({
     .name = "learned_positions",
     .cases = {learned_case(2, 3, 4, 3), learned_case(3, 2, 3, 5), learned_case(1, 1, 1, 1), learned_case(2, 3, 0, 3),
               learned_case(0, 2, 3, 3), learned_case(40, 3, 33, 4)},
-    .errors = {learned_error("learned_positions: table must have at least 3 rows, for x [2, 3, 4], got [2, 4]",
-                             {2, 3, 4}, {2, 4}),
-               learned_error("learned_positions: table must be f32 [3, 4] on cpu, to match x, which is f32 [2, 3, 4] "
-                             "on cpu, got f32 [3, 5] on cpu",
-                             {2, 3, 4}, {3, 5}),
-               learned_error("learned_positions: x must be [B, T, C], got [2, 3, 4, 5]", {2, 3, 4, 5}, {3, 4})},
+    .errors =
+        {learned_error("learned_positions: table must have at least 3 rows, for x [2, 3, 4], got [2, 4]", {2, 3, 4},
+                       {2, 4}),
+         learned_error(
+             "learned_positions: table must be f32 [3, 4] on cpu (x is f32 [2, 3, 4] on cpu), got f32 [3, 5] on cpu",
+             {2, 3, 4}, {3, 5}),
+         learned_error("learned_positions: x must be [B, T, C], got [2, 3, 4, 5]", {2, 3, 4, 5}, {3, 4})},
 });
 
 // The expected numbers are from fairseq's table for C = 512. They are in row 2, which is for the first token. Row 1,

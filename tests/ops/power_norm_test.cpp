@@ -48,16 +48,14 @@ const RegisterOp kPowerNorm({
     .cases = {power_case("evaluated", false, false, 4, 3), power_case("one column, evaluated", false, true, 5, 1),
               power_case("70 rows", true, false, 70, 32), power_case("130 rows, padded", true, true, 130, 33),
               power_case("more rows than the blocks of a grid take at once", true, false, 65700, 2)},
-    .errors =
-        {{"power_norm: gamma must be f32 [3] on cpu, to match x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
-          [](Tape& t) { run(t, {}, 2); }},
-         {"power_norm: counted must be in [0, 2], the number of rows of x, got 3",
-          [](Tape& t) { run(t, {}, 3, 3, 3); }},
-         {"power_norm: state.nu_ema must be f32 [3] on cpu, to match x, which is f32 [2, 3] on cpu, got f32 [4] on "
-          "cpu",
-          [](Tape& t) { run(t, {}, 3, 4); }},
-         {"power_norm: eps must not be negative, got -1", [](Tape& t) { run(t, {.eps = -1}); }},
-         {"power_norm: alpha must be in [0, 1], got 1.5", [](Tape& t) { run(t, {.alpha_backward = 1.5}); }}},
+    .errors = {{"power_norm: gamma must be f32 [3] on cpu (x is f32 [2, 3] on cpu), got f32 [2] on cpu",
+                [](Tape& t) { run(t, {}, 2); }},
+               {"power_norm: counted must be in [0, 2], since x has 2 rows, got 3",
+                [](Tape& t) { run(t, {}, 3, 3, 3); }},
+               {"power_norm: state.nu_ema must be f32 [3] on cpu (x is f32 [2, 3] on cpu), got f32 [4] on cpu",
+                [](Tape& t) { run(t, {}, 3, 4); }},
+               {"power_norm: eps must not be negative, got -1", [](Tape& t) { run(t, {.eps = -1}); }},
+               {"power_norm: alpha must be in [0, 1], got 1.5", [](Tape& t) { run(t, {.alpha_backward = 1.5}); }}},
     .f32_roundoffs = 2000,  // as in channel_norm_test.cpp
     .bf16_roundoffs = 32,
 });

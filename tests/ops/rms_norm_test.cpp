@@ -27,7 +27,7 @@ const RegisterOp kRmsNorm({
                                        variant_case(2, 7, {.eps = 0.25, .eps_outside = true, .channels = 1}),
                                        variant_case(2, 300, {.eps = 0.25, .eps_outside = true, .channels = 257}),
                                        variant_case(2, 1032, {.eps = 0.25, .channels = 1001})}),
-    .errors = {{"rms_norm: gamma must be f32 [8] on cpu, to match x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
+    .errors = {{"rms_norm: gamma must be f32 [8] on cpu (x is f32 [2, 8] on cpu), got f32 [4] on cpu",
                 [](Tape& t) { rms_norm(zeros(t, 2, 8), zeros(t, 4)); }},
                {"rms_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { rms_norm(zeros(t), zeros(t)); }},

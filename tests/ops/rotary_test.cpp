@@ -38,13 +38,12 @@ const RegisterOp kRotary({
                rotary_error("rotary: x must be [N, H D] for heads of D = 4 columns, got [2, 2, 4]", {2, 2, 4}, {0}, 4),
                rotary_error("rotary: columns must be a multiple of 4 and at most 8, got 6", {2, 8}, {0, 1}, 6),
                rotary_error("rotary: columns must be a multiple of 4 and at most 8, got 12", {2, 8}, {0, 1}, 12),
-               rotary_error("rotary: places must be i64 [2] on cpu, to match x, which is f32 [2, 8] on cpu, got i64 "
-                            "[1] on cpu",
+               rotary_error("rotary: places must be i64 [2] on cpu (x is f32 [2, 8] on cpu), got i64 [1] on cpu",
                             {2, 8}, {0}, 4),
                rotary_error("rotary: places must be in [0, 3), got 3", {2, 8}, {0, 3}, 4),
-               rotary_error("rotary: the table must be f32 [3, 2] on cpu, to match x, which is f32 [2, 8] on cpu, "
-                            "got f64 [3, 2] on cpu",
-                            {2, 8}, {0, 1}, 4, DType::f64),
+               rotary_error(
+                   "rotary: the table must be f32 [3, 2] on cpu (x is f32 [2, 8] on cpu), got f64 [3, 2] on cpu",
+                   {2, 8}, {0, 1}, 4, DType::f64),
                table_error("rotary: the width of a head must be even and at least 2, got 3", 3, 1e4),
                table_error("rotary: the width of a head must be even and at least 2, got 0", 0, 1e4),
                table_error("rotary: theta must be a number above 0, got 0", 4, 0),

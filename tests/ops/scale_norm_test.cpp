@@ -22,7 +22,7 @@ const RegisterOp kScaleNorm({
     .name = "scale_norm",
     .cases = row_cases([](auto rows, auto columns) { return scale_norm_case(rows, columns); },
                        {scale_norm_case(1, 1), scale_norm_case(8, 4, 2.5)}),
-    .errors = {{"scale_norm: g must be f32 [1] on cpu, to match x, which is f32 [2, 8] on cpu, got f32 [8] on cpu",
+    .errors = {{"scale_norm: g must be f32 [1] on cpu (x is f32 [2, 8] on cpu), got f32 [8] on cpu",
                 [](Tape& t) { scale_norm(zeros(t, 2, 8), zeros(t, 8)); }},
                {"scale_norm: x must be f32, f64 or bf16 of rank 1 or more, got f32 [] on cpu",
                 [](Tape& t) { scale_norm(zeros(t), zeros(t)); }},

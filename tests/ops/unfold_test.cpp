@@ -47,8 +47,8 @@ const RegisterOp kPatchEmbedding({
                patch_error("patch_embedding: weight must be [O, C, P, P] with a P that divides the image 4 x 6, got "
                            "[5, 3, 2, 1]",
                            {5, 3, 2, 1}),
-               patch_error("patch_embedding: weight must be f32 [5, 3, 2, 2] on cpu, to match x, which is f32 "
-                           "[1, 4, 6, 3] on cpu, got f32 [5, 1, 2, 2] on cpu",
+               patch_error("patch_embedding: weight must be f32 [5, 3, 2, 2] on cpu (x is f32 [1, 4, 6, 3] on cpu), "
+                           "got f32 [5, 1, 2, 2] on cpu",
                            {5, 1, 2, 2})},
 });
 

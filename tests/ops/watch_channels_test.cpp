@@ -19,8 +19,7 @@ OpCase watch_case(Shape y) {
 const RegisterOp kWatchChannels({
     .name = "watch_channels",
     .cases = {watch_case({2, 3, 5}), watch_case({70, 33}), watch_case({4})},
-    .errors = {{"watch_channels: offset must be f32 [2] on cpu, to match y, which is f32 [3, 2] on cpu, got f32 [3] "
-                "on cpu",
+    .errors = {{"watch_channels: offset must be f32 [2] on cpu (y is f32 [3, 2] on cpu), got f32 [3] on cpu",
                 [](Tape& t) {
                   watch_channels(zeros(t, 3, 2), Tensor::zeros({3}, DType::f32), std::make_shared<ChannelRecord>());
                 }}},
@@ -59,8 +58,7 @@ OpCase penalty_case(const std::string& label, double scale, std::int64_t rows, s
 const RegisterOp kRbnPenalty({
     .name = "rbn_penalty",
     .cases = {penalty_case("wide", 2, 8, 3), penalty_case("narrow", 0.4, 8, 3), penalty_case("130 rows", 2, 130, 33)},
-    .errors = {{"rbn_penalty: state.run_mean must be f32 [3] on cpu, to match x, which is f32 [2, 3] on cpu, got "
-                "nothing",
+    .errors = {{"rbn_penalty: state.run_mean must be f32 [3] on cpu (x is f32 [2, 3] on cpu), got nothing",
                 [](Tape& t) {
                   const ChannelNormState un = ChannelNormState::create(ChannelNormOptions::un(), 3, DType::f32);
                   rbn_penalty(zeros(t, 2, 3), un, 1, 1);

@@ -33,9 +33,9 @@ const RegisterOp kWeightStandardize({
     .errors = {standardize_error("weight_standardize: W must be f32, f64 or bf16 of rank 2 or more, got f32 [4] on "
                                  "cpu",
                                  {4}, {4}),
-               standardize_error("weight_standardize: g must be f32 [4] on cpu, to match W, which is f32 [4, 3] on "
-                                 "cpu, got f32 [3] on cpu",
-                                 {4, 3}, {3}),
+               standardize_error(
+                   "weight_standardize: g must be f32 [4] on cpu (W is f32 [4, 3] on cpu), got f32 [3] on cpu", {4, 3},
+                   {3}),
                standardize_error("weight_standardize: W must have a fan-in of at least 1, got [4, 0]", {4, 0}, {4}),
                standardize_error("weight_standardize: W must have a fan-in of at least 2, got [4, 1]", {4, 1}, {4},
                                  {.unbiased = true}),

@@ -19,9 +19,9 @@ const RegisterOp kWeightedPool({
     .errors = {pool_error("weighted_pool: x must be f32, f64 or bf16 of rank 3 or more, got f32 [2, 3] on cpu", {2, 3},
                           {2, 3}),
                pool_error("weighted_pool: x must have 3 axes, got [1, 2, 3, 4]", {1, 2, 3, 4}, {1, 2}),
-               pool_error("weighted_pool: w must be f32 [2, 3] on cpu, to match x, which is f32 [2, 3, 4] on cpu, "
-                          "got f32 [2, 4] on cpu",
-                          {2, 3, 4}, {2, 4})},
+               pool_error(
+                   "weighted_pool: w must be f32 [2, 3] on cpu (x is f32 [2, 3, 4] on cpu), got f32 [2, 4] on cpu",
+                   {2, 3, 4}, {2, 4})},
     .f32_roundoffs = 400,  // dw sums up to 300 products
 });
 

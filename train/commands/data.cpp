@@ -231,7 +231,7 @@ Action add_data(CLI::App& data) {
     return command;
   };
   CLI::App* info =
-      add("info", "Show the numbers of pairs and words and the longest sentence, or the images per class", run_info);
+      add("info", "Show statistics: pairs, words and the longest sentence of a text, or images per class", run_info);
   info->add_option("DIR", o->directory)->required();
   add_json_option(*info);
   CLI::App* verify = add("verify", "Check line counts and UTF-8, and compare digests with SHA256SUMS", run_verify);

@@ -136,15 +136,14 @@ TEST(GradientClipping, Errors) {
   EXPECT_EQ(message_of([&] { clip_by_norm({&h}, 1); }), "clip_by_norm: h must be f32 or f64, got bf16 [2] on cpu");
   const std::vector<Parameter*> both{&w, &d};
   EXPECT_EQ(message_of([&] { clip_adaptively(both, 1); }),
-            "clip_adaptively: d must be f32 [2] on cpu, to match w, which is f32 [2] on cpu, got f64 [2] on cpu");
+            "clip_adaptively: d must be f32 [2] on cpu (w is f32 [2] on cpu), got f64 [2] on cpu");
   EXPECT_EQ(message_of([&] { clip_adaptively({&w, &none}, 1); }), "clip_adaptively: n has no gradient");
   for (const double clipping : {-1, 0})
     EXPECT_EQ(message_of([&] { clip_adaptively({&w}, clipping); }),
               fmt::format("clip_adaptively: clipping must be positive, got {}", clipping));
   w.grad = Tensor::zeros({3}, DType::f32);
   EXPECT_EQ(message_of([&] { clip_by_norm({&w}, 1); }),
-            "clip_by_norm: the gradient must be f32 [2] on cpu, to match w, which is f32 [2] on cpu, got f32 [3] on "
-            "cpu");
+            "clip_by_norm: the gradient must be f32 [2] on cpu (w is f32 [2] on cpu), got f32 [3] on cpu");
 }
 
 Parameter parameter(const std::string& name, DType dtype = DType::f32, Shape shape = {2}) {
@@ -188,18 +187,17 @@ TEST(OptimizerErrors, StepsLeaveEverythingAsItWas) {
   EXPECT_EQ(message_of([&] { optimizer.step(std::numeric_limits<double>::quiet_NaN()); }),
             "adam: lr must be finite and at least 0, got nan");
   EXPECT_EQ(message_of([&] { optimizer.step(1, Tensor::full({1}, 1, DType::f64)); }),
-            "adam: gradient_scale must be f64 [] on cpu, to match the first parameter, which is f32 [2] on cpu, got "
-            "f64 [1] on cpu");
+            "adam: gradient_scale must be f64 [] on cpu (the first parameter is f32 [2] on cpu), got f64 [1] on cpu");
   b.zero_grad();
   EXPECT_EQ(message_of([&] { optimizer.step(1); }),
             "adam: b has no gradient; give the optimizer only parameters that the loss depends on");
   b = parameter("b");
   b.grad = Tensor::zeros({3}, DType::f32);
   EXPECT_EQ(message_of([&] { optimizer.step(1); }),
-            "adam: the gradient must be f32 [2] on cpu, to match b, which is f32 [2] on cpu, got f32 [3] on cpu");
+            "adam: the gradient must be f32 [2] on cpu (b is f32 [2] on cpu), got f32 [3] on cpu");
   b = parameter("b", DType::f32, {3});
   EXPECT_EQ(message_of([&] { optimizer.step(1); }),
-            "adam: b must be f32 [2] on cpu, to match its first moment, which is f32 [2] on cpu, got f32 [3] on cpu");
+            "adam: b must be f32 [2] on cpu (its first moment is f32 [2] on cpu), got f32 [3] on cpu");
   EXPECT_EQ(w.value.values<float>(), (std::vector<float>{1, 1}));
   EXPECT_EQ(optimizer.steps(), 0);
 }

@@ -216,7 +216,7 @@ TEST(Optimizer, RoundsValuesOfF32) {
   Model model;
   model.add(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64));
   EXPECT_EQ(message_of([&] { round_values(model.all()); }),
-            "round_values: p0 must be f32 [2] on cpu, to match p0, which is f64 [2] on cpu, got f64 [2] on cpu");
+            "round_values: p0 must be f32 [2] on cpu (p0 is f64 [2] on cpu), got f64 [2] on cpu");
 }
 
 // The decay and the step are 2e-8 each. The largest f32 below 1 is 6e-8 away, so neither changes a 1, but their sum

@@ -134,7 +134,7 @@ TEST(WeightAverage, Errors) {
   EXPECT_EQ(refusal({&h}, 0.5), "weight_average: h must be f32 or f64, got bf16 [2] on cpu");
   EXPECT_EQ(refusal({&w, &w}, 0.5), "weight_average: two parameters are named w");
   EXPECT_EQ(refusal({&w, &d}, 0.5),
-            "weight_average: d must be f32 [2] on cpu, to match w, which is f32 [2] on cpu, got f64 [2] on cpu");
+            "weight_average: d must be f32 [2] on cpu (w is f32 [2] on cpu), got f64 [2] on cpu");
   WeightAverage average({&w}, 0.5);
   EXPECT_EQ(message_of([&] { average.load_state({}); }), "weight_average: the saved state has no w");
 }
