@@ -117,8 +117,9 @@ def check_orders(m):
                 lines.append(f"          pass {number}: backward(), dy = {dy.tolist()}")
                 got, dx = un.backward(saved, dy), pullback(dy)[0].numpy()
                 for name, value, wanted in (("win_g", un.win_g, n.snapshot()["win_g"].numpy()), ("dx", got, dx)):
-                    near(value, wanted, "Other passes may run before a backward pass, and some never go back. What "
-                         "does backward() read from self, and which pass wrote it?",
+                    near(value, wanted, "Other forward passes may run before the backward pass, and some passes "
+                         "have no backward pass. What does backward() read from self, and which "
+                         "pass wrote it?",
                          "\n".join([f"window 2, warm-up 0, one channel: {name}", *lines]))
     compare()
 

@@ -2,7 +2,7 @@
 // scored without any files. For example, "am einundzwanzigsten Mai neunzehnhundertfünf" is translated into "on the
 // twenty-first of May nineteen oh five".
 //
-// Of the generated numbers, 70 % are cardinals; ordinals, decimals and dates make up 10 % each. The number of digits is
+// 70 % of the generated numbers are cardinals; ordinals, decimals and dates make up 10 % each. The number of digits is
 // drawn first, so short numbers are as frequent as long ones.
 #pragma once
 #include <cstdint>
