@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from foldgrad.course import expect, near, several
+from foldgrad.course import near, several
 
 SETTINGS = [(1, 0), (2, 0), (2, 5), (3, 0), (4, 8)]  # window, warm-up
 ACTIVE = "Is this iteration active? Check the three conditions: two on t and one on M."
@@ -50,7 +50,8 @@ def check_2(m):
             z, _ = several(un.forward(x), "z, saved")
             near(un.t, t, "t is 1 in the first iteration.", at("t"))
             has, wanted = (np.sort(np.ravel(rows)).round(9) for rows in (un.win_sq, after["win_sq"]))
-            near(un.win_sq, after["win_sq"], "The numbers are right, but not their rows. Into which row does t write?"
+            near(un.win_sq, after["win_sq"], "The numbers are right, but their rows are not. Which row does "
+                 "iteration t write?"
                  if np.array_equal(has, wanted) else "Iteration t writes q into row t mod M. Which mean is q?",
                  at("win_sq"))
 

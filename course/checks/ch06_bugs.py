@@ -23,7 +23,7 @@ THINK = [
     "What should not change when you add losses that do not count?",
     "Which elements of dx must be 0, given y? p = 0 and p = 1 reveal little.",
     "What should not change when the numbers in padding rows change? Are your two inputs different arrays?",
-    "Suppose you infer twice. What may the first call change? A second name for an array is not a copy of it.",
+    "Suppose you run inference twice. What may the first run change? A second name for an array is not a copy of it.",
     "What is a restored state for? Continue training after restoring: how does training change the arrays?",
     "May row t depend on the rows after it? Change something in these rows, in a copy.",
     "All gradients get the same factor: which relation between two gradients does it preserve?",

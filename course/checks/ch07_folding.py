@@ -70,7 +70,7 @@ def check_3(m):
     if np.all(np.less(difference, wanted / 2)):
         think = "Did you find the largest absolute difference? A difference has a sign."
     near(difference / wanted, 1, think, f"a small GPT with un, f32: your difference / {wanted:.3g}", 1e-3, known=(
-        (0, "The two models round differently, yet no bit of these logits differs. Which model gave which?"),))
+        (0, "The two models round differently, yet no bit of these logits differs. Which model computed each?"),))
 
 
 def check_4(m):

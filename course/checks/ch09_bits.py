@@ -46,7 +46,8 @@ def check_3(m):
     tie = "Both neighbours are equally far. Which of them has a last bit of 0?"
     think = {1: "Round to the nearer of the two neighbours: this number rounds down.", 2: tie, 4: tie,
              3: "The lower half of the bits says which neighbour is nearer. Did you just drop it?",
-             9: "The fraction bits of this NaN are all in the lower half. The docstring gives the bits of the result.",
+             9: "The set fraction bits of this NaN are all in the lower half. What is left without them? The docstring "
+                "gives the bits of the result.",
              10: "The docstring names one NaN for all. Which sign does it have?"}
     for k, value in enumerate(bits.view(np.float32)):
         given = np.array([value], f32)

@@ -32,7 +32,7 @@ def check_1(m):
     for threads, C in ((4, 8), (32, 70), (8, 5)):
         of = [list(m.columns(thread, threads, C)) for thread in range(threads)]
         every, case = sorted(c for one in of for c in one), f"{threads} threads, {C} columns"
-        expect(set(every) == set(range(C)), "Which thread should handle the missing column, or handles too many?",
+        expect(set(every) == set(range(C)), "Which thread should handle the missing column, or goes beyond the row?",
                sorted(set(every) ^ set(range(C))), "none missing or beyond the row", case)
         expect(len(every) == C, "Two threads handle the same column. Where does each thread begin, and how far apart "
                "are its columns?", f"{len(every)} columns in all", C, case)

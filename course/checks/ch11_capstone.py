@@ -1,6 +1,5 @@
 """Checks of the capstone: properties of every normalizer that can be folded, whatever its formula."""
 import pathlib
-import tempfile
 
 import numpy as np
 

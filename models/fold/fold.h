@@ -10,9 +10,9 @@
 //
 //   All arithmetic is in f64. Folding works on a recorded forward pass. A map starts at the result of its normalizer
 //   and moves along every edge from there. Each path must end in a layer, map or sum that can take the map. A weight
-// that another operation also reads can take the map only if A = 1 (or with FoldOptions::tied). If a path of an offline
-//   normalizer is refused, FOLD-3 is tried; if that is impossible too, the normalizer is kept, and the report names the
-//   edge. docs/folding.md lists what folds where, and why.
+//   that another operation also reads can take the map only if A = 1 (or with FoldOptions::tied). If a path of an
+//   offline normalizer is refused, FOLD-3 is tried; if that is impossible too, the normalizer is kept, and the report
+//   names the edge. docs/folding.md lists what folds where, and why.
 #pragma once
 #include <set>
 

@@ -1,4 +1,4 @@
-"""Reports the progress of warm-ups. A normalizer never uses averages if training ends before its warm-up."""
+"""Reports the progress of warm-ups. A normalizer never uses averages if training ends before its warm-up is over."""
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -19,7 +19,7 @@ from shards import run_tests  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/kit"
 STAGE_SECONDS = 100
-# These tests come first: a fault in the engine makes most other tests fail, too. The ladder tests its tensor cores.
+# These tests come first: a fault in the engine makes most other tests fail, too. ladder_test covers tensor cores.
 BASICS = ["engine_cuda_runtime_test", "engine_test", "engine_gemm_test", "ladder_test"]
 # Few examples of each property suffice, since faults that only occur on a GPU are in the kernels, not in rare examples.
 # Each test has few threads, since one process runs on each core.

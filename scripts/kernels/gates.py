@@ -85,7 +85,7 @@ def violations(kernels, rows):
             broken.append(f"{kernel.name} spills {kernel.spills} bytes of registers")
         limit = next((row for row in rows if row.kind == "registers" and row.fits(kernel)), None)
         if limit is None:
-            broken.append(f"{kernel.name} matches no row `registers`")
+            broken.append(f"{kernel.name} matches no `registers` row")
         elif kernel.registers > int(limit.value):
             broken.append(f"{kernel.name} uses {kernel.registers} registers, more than the {limit.value} that line "
                           f"{limit.line} allows")

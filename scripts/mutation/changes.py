@@ -116,5 +116,5 @@ def mutants_of(path, text):
 
 
 def chosen(mutants, seed, count):
-    """Returns the first `count` mutants in an order that the seed determines and other code does not change."""
+    """Returns the first `count` mutants in an order set by the seed, which does not depend on other code."""
     return sorted(mutants, key=lambda m: hashlib.sha1(f"{seed}|{m.key}".encode()).digest())[:count]

@@ -17,8 +17,8 @@ OpError pool_error(const char* message, const Shape& x, MaxPool2dOptions o = {})
   return error_of_zeros(message, {x}, pool_of(o));
 }
 
-// In some cases, windows overlap, leave gaps between them, or do not reach the border. The number of
-// channels is below the lanes of a vector, 64 (one chunk), or 129 (two chunks and one channel).
+// In some cases, windows overlap, leave gaps between them, or do not reach the border. The number of channels is below
+// the lanes of a vector, 64 (one chunk), or 129 (two chunks and one channel).
 const RegisterOp kMaxPool2d({
     .name = "max_pool2d",
     .cases = {pool_case({2, 4, 5, 3}, {.kernel = 3, .stride = 2, .padding = 1}), pool_case({1, 4, 6, 2}),

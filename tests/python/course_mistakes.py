@@ -108,7 +108,7 @@ MISTAKES = {
             ("(1 - self.alpha) * var_hat", "(1 - self.alpha) * q", "Which number does run_var"),
             ("self.alpha * self.run_var + (1 - self.alpha) * var_hat",
              "(1 - self.alpha) * self.run_var + self.alpha * var_hat", "what weight"),
-            ("self.win_sq[self.t % self.window] = q", "self.win_sq[(self.t - 1) % self.window] = q", "Into which row"),
+            ("self.win_sq[self.t % self.window] = q", "self.win_sq[(self.t - 1) % self.window] = q", "Which row does"),
             ("geometric_mean(self.win_sq) if active", "self.win_sq.mean(axis=0) if active", "Which mean"),
             ("1 / np.sqrt(var_hat + self.eps)", "1 / np.sqrt(self.run_var + self.eps)", "for inference"),
             ("1 / np.sqrt(var_hat + self.eps)", "1 / np.sqrt(var_hat)", "forgotten"),
@@ -121,7 +121,7 @@ MISTAKES = {
              "self.psi_ema = self.alpha * self.psi_ema + (1 - self.alpha) * m if full else self.psi_ema",
              "each iteration"),
             ("        t, full, active, z, rstd = saved\n", "        _, full, active, z, rstd = saved\n"
-             "        self.passes = t = getattr(self, \"passes\", 0) + 1\n", "never go back"),
+             "        self.passes = t = getattr(self, \"passes\", 0) + 1\n", "have no backward pass"),
             ("(dy - z * psi) * rstd", "(dy - z * psi) * ((geometric_mean(self.win_sq) + self.eps)**-0.5 if active else "
              "rstd)", "which pass wrote"),
             (" and self.window > 1", "", "window of 1"),

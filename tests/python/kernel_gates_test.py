@@ -55,7 +55,7 @@ class KernelGates(unittest.TestCase):
         few = self.broken_by("registers 1 plain_  # the first matching row counts\nregisters 255 .\n")
         self.assertEqual(len(few), 1)
         self.assertRegex(few[0], "^plain_kernel uses [0-9]+ registers, more than the 1 that line 1 allows$")
-        self.assertEqual(self.broken_by("registers 255 plain_"), ["remainder_kernel matches no row `registers`"])
+        self.assertEqual(self.broken_by("registers 255 plain_"), ["remainder_kernel matches no `registers` row"])
 
     def test_instructions(self):
         self.assertEqual(self.broken_by("registers 255 .\nmust ld\\.global\\.\\S*v4 plain_"), [])

@@ -16,7 +16,7 @@ sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "python
 
 
 def require(*packages):
-    """Ends the test as skipped if a package cannot be imported. Takes foldgrad from the build, $FOLDGRAD_PACKAGE."""
+    """Ends the test as skipped if a package cannot be imported. Imports foldgrad from $FOLDGRAD_PACKAGE."""
     for package in packages:
         if package == "foldgrad":
             sys.path.insert(0, os.path.abspath(os.environ["FOLDGRAD_PACKAGE"]))

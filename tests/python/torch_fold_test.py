@@ -16,8 +16,8 @@ TOLERANCE = 1e-11
 
 
 def randomized(model):
-    """Imitates training: draws all parameters at random, running values from 1e-3 to 1e3, and sets counters beyond
-    the warm-up."""
+    """Imitates training: draws random parameters, and running values from 1e-3 to 1e3. Sets counters beyond the
+    warm-up."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.dim() > 1 else 1))

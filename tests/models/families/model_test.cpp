@@ -1,4 +1,5 @@
-// Tests every family: training, gradients, agreement of CPU and CUDA, dropout, batches split among ranks, and folding.
+// Tests the families of Transformers (translation, GPT, ViT, CCT, T2T, Swin): training, gradients, agreement of CPU and
+// CUDA, dropout, batches split among ranks, and folding.
 #include "engine/contains.h"
 #include "engine/parallel/team.h"
 #include "tests/models/gpt/tiny_gpt.h"

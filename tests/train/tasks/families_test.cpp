@@ -1,4 +1,4 @@
-// Tests the keys, config.json and inputs of every model family, and rejected exports to ONNX.
+// Tests the keys and config.json of every model family, inputs of image models, and rejected exports to ONNX.
 #include "train/tasks/families.h"
 
 #include "engine/files/file.h"
